@@ -8,30 +8,23 @@ solve; if there are many levels, the weights are sought with costs rounded to a 
 note says that it may not be.  The lower bound on the expected cost holds whatever the step.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
 from prudent.engine.prepared import Prepared
-from prudent.engine.values.bellman import UNIT
-from prudent.errors import PrudentError, TooLarge, as_number
-from prudent.kernels.choices import Choices
+from prudent.errors import PrudentError, as_number
 from prudent.methods.exact import Explored, explore, solution_for
-from prudent.methods.mean_cvar import TASK, Found, Single, Weighing
-from prudent.methods.mixture import Mixing, Mixture
+from prudent.methods.mean_cvar import TASK
 from prudent.methods.solution import Solution
+from prudent.methods.within_limit import Limit, Room, stopping
 from prudent.planning.bounds import Bracket, Target, bracket_below
 from prudent.planning.driver import Job
 from prudent.planning.plans import plan_of, stage_of
 from prudent.planning.refine import Stage, finer_step, first_step, short_step
-from prudent.policies.mixed import MixedPolicy
-from prudent.policies.own_tail import own_tail
-from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits, Stopped, in_force
+from prudent.runtime.limits import Stopped, in_force
 from prudent.runtime.tables import certain, number
 
 __all__ = ["Cap", "cap_of", "limited", "solve_within"]
@@ -39,8 +32,8 @@ __all__ = ["Cap", "cap_of", "limited", "solve_within"]
 FORGIVEN = 1e-12
 """How far a limit may be below the optimal CVaR, relative to its size: rounding error of floats."""
 
-WEIGHTS, TRIES = 60, 6
-"""The most weights, and the most policies of the last sweep, to try."""
+WEIGHTS = 60
+"""The most weights to try."""
 
 SEARCHED, COARSER = 1500, 16
 """About how many levels are enough to seek weights; and how many times as coarse a step for that may be."""
@@ -51,12 +44,6 @@ PLAIN = 0.4
 SHARE, NARROWER = 0.25, 1 / 16
 """The largest gap on the optimal CVaR, as a part of what a limit adds to it; and the narrowest one that is tried, as a
 part of the first."""
-
-STEEPER = 1.25
-"""The factor by which the weight of CVaR grows while no policy is found within the limit."""
-
-GAIN = 1e-3
-"""The part of what a limit has saved that another policy must save to be tried as well."""
 
 
 @dataclass(frozen=True)
@@ -114,22 +101,15 @@ class _Safest:
     solution: Solution
 
 
-@dataclass(frozen=True)
-class _Limit:
-    """The limit on CVaR, in the user's units."""
-
-    allowed: float  # what a policy's CVaR may be
-    upto: float  # what the limit may be, for all that is known of the optimal CVaR
-    randomise: bool
-
-
 def solve_within(job: Job, cap: Cap) -> Plan:
     """Return the best plan found with a CVaR up to a limit.
 
     A gap that the user gives is one of the expected cost.  Part of it may stay open at any step, because the best plan
     need not be optimal for any weight of CVaR.  So without a given gap, the step is as fine as the optimal CVaR needs.
     """
-    safest = _plain(job, cap)
+    safest = _plain(job, cap, PLAIN)
+    if safest.stopped == "time" and cap.limits(safest.bracket)[0] < safest.bracket.upper:  # a finer step may keep it
+        safest = _plain(job, cap, 2 * PLAIN)
     bracket, optimum = safest.bracket, safest.found.solution
     most, upto = cap.limits(bracket)
     exact = bracket.closed and not safest.prepared.scale.rounded
@@ -143,7 +123,7 @@ def solve_within(job: Job, cap: Cap) -> Plan:
     kept = most >= bracket.upper or (bracket.closed and not optimum.stopped)
     found = _stage(safest, replace(optimum, expected_lower=safest.found.explored.least), safest.stopped)
     if kept and not optimum.stopped and safest.stopped != "interrupted":
-        limit = _Limit(most if exact else max(most, bracket.upper), upto, cap.randomise)
+        limit = Limit(most if exact else max(most, bracket.upper), upto, cap.randomise)
         with job.limits, in_force(job.limits.without_time):
             found = _attempt(job, safest, limit)
             if job.target.said and job.step is None and not (found.stopped or job.target.reached(found.bracket)):
@@ -164,10 +144,10 @@ def solve_within(job: Job, cap: Cap) -> Plan:
     return replace(plan, notes=(*plan.notes, _bought(plan, optimum, safest.prepared)))
 
 
-def _plain(job: Job, cap: Cap) -> Stage[_Safest]:
-    """Bound the optimal CVaR as a plain solve does, in part of the time; more closely if the limit needs it."""
+def _plain(job: Job, cap: Cap, share: float) -> Stage[_Safest]:
+    """Bound the optimal CVaR as a plain solve does, in a share of the time; more closely if the limit needs it."""
     time = job.limits.time_limit
-    limits = job.limits if time is None else replace(job.limits, time_limit=PLAIN * time)
+    limits = job.limits if time is None else replace(job.limits, time_limit=share * time)
 
     def attempt(prepared: Prepared) -> Stage[_Safest]:
         began, explored = now(), explore(prepared, job.alpha, limits)
@@ -183,28 +163,28 @@ def _plain(job: Job, cap: Cap) -> Stage[_Safest]:
     with limits:
         stage = bounded(job.target if job.target.exact else Target())
         above = cap.limits(stage.bracket)[0] - stage.bracket.lower
+        if limits.interrupted:
+            return replace(stage, stopped="interrupted")
         if stage.stopped or job.step is not None or not 0 < above < stage.bracket.gap / SHARE:
             return stage
         finer = bounded(Target(gap=max(SHARE * above, NARROWER * stage.bracket.gap)))
         return finer if finer.bracket.gap < stage.bracket.gap else stage
 
 
-def _attempt(job: Job, safest: Stage[_Safest], limit: _Limit) -> Stage[Solution]:
+def _attempt(job: Job, safest: Stage[_Safest], limit: Limit) -> Stage[Solution]:
     """Find the best policy within the limit at one step; ``safest`` is the plan of minimal CVaR at that step."""
     explored, optimum = safest.found.explored, safest.found.solution
-    here, least = _Room.of(job, explored, limit, safest.bracket.upper), explored.least
-    stopped = _stopped(lambda: _search(job, here, limit, safest))
+    here = Room.of(explored, job.alpha, job.limits, limit, safest.bracket.upper)
+    stopped = stopping(lambda: _search(job, here, limit, safest))
     found = here.chosen(optimum, job.limits.for_the_rest)
-    least = here.search.bound_so_far(here.sure)
-    if not stopped and found.expected > least:
-        bounds = list[float]()
-        stopped = _stopped(lambda: bounds.append(here.search.least_expected(here.sure)))
-        least = max(least, *bounds)
-    found = replace(found, expected_lower=min(max(least, explored.least), found.expected))
+    bounds = [explored.least, here.search.bound_so_far(here.sure)]
+    if not stopped and found.expected > max(bounds):
+        stopped = stopping(lambda: bounds.append(here.search.least_expected(here.sure)))
+    found = replace(found, expected_lower=min(max(bounds), found.expected))
     return _stage(safest, found, stopped or safest.stopped)
 
 
-def _search(job: Job, here: "_Room", limit: _Limit, safest: Stage[_Safest]) -> None:
+def _search(job: Job, here: Room, limit: Limit, safest: Stage[_Safest]) -> None:
     """Try the weights that decide; if there are many levels, seek them with costs rounded to a coarser step."""
     levels, scale = len(safest.found.explored.swept.excess), safest.prepared.scale
     if here.search.begin(here.cap):
@@ -212,14 +192,15 @@ def _search(job: Job, here: "_Room", limit: _Limit, safest: Stage[_Safest]) -> N
     if levels <= 2 * SEARCHED:
         return here.search.search(here.cap, WEIGHTS)
     coarse = job.prepared(short_step(scale.level_size * min(levels / SEARCHED, COARSER), safest.prepared))
-    there = _Room.of(job, explore(coarse, job.alpha, job.limits, bounded=False), limit, safest.bracket.upper)
+    rough = explore(coarse, job.alpha, job.limits, bounded=False)
+    there = Room.of(rough, job.alpha, job.limits, limit, safest.bracket.upper)
     there.search.begin(there.cap)
     there.search.search(there.cap, WEIGHTS)
     for weight in there.search.weights:
         here.search.take(weight, here.cap)
 
 
-def _finer(job: Job, before: Stage[Solution], limit: _Limit) -> Stage[Solution]:
+def _finer(job: Job, before: Stage[Solution], limit: Limit) -> Stage[Solution]:
     """Refine the step until the expected cost is as close to its bound as asked for."""
 
     def attempt(prepared: Prepared) -> Stage[Solution]:
@@ -244,92 +225,6 @@ def _finer(job: Job, before: Stage[Solution], limit: _Limit) -> Stage[Solution]:
     lower = max(before.bracket.lower, after.bracket.lower)
     best = after if after.bracket.upper <= before.bracket.upper else before
     return replace(best, bracket=replace(best.bracket, lower=lower), stopped=after.stopped)
-
-
-@dataclass(frozen=True)
-class _Room:
-    """The limit in the levels of one prepared model, and the search there."""
-
-    weighing: Weighing
-    search: Single | Mixing
-    allowed: float  # the limit
-    margin: float  # its rounding error: measured from best luck, which may be far from 0, it loses digits
-    sure: float  # more than the limit may be
-    charged: float  # what rounding adds to the CVaR of the costs charged, for the plan of minimal CVaR
-
-    @classmethod
-    def of(cls, job: Job, explored: Explored, limit: _Limit, upper: float) -> "_Room":
-        """Convert the limit; ``upper`` bounds the CVaR of the plan of minimal CVaR from above."""
-        scale, levels = explored.prepared.scale, np.arange(len(explored.swept.excess))
-        least = float((levels + explored.swept.excess / job.alpha).min())
-        charged = least - scale.in_levels(upper) if scale.rounded else 0.0
-        allowed = max(scale.in_levels(limit.allowed), 0.0 if scale.rounded else least)
-        size = (abs(limit.allowed) + abs(scale.in_units(0))) / scale.level_size
-        margin = 16 * UNIT * (allowed + abs(charged) + size)
-        sure = max(allowed, scale.in_levels(limit.upto)) + 2 * margin
-        weighing = Weighing(explored, job.alpha, job.limits, sure + max(charged, 0.0))
-        return cls(weighing, (Mixing if limit.randomise else Single)(weighing), allowed, margin, sure, charged)
-
-    @property
-    def cap(self) -> float:
-        """The limit for costs as charged."""
-        return self._cap(self.charged)
-
-    def _cap(self, charged: float) -> float:
-        return self.allowed + charged + (self.margin if isinstance(self.search, Single) else 0.0)
-
-    def chosen(self, optimum: Solution, limits: Limits) -> Solution:
-        """Return the best policy found whose own CVaR is within the limit; ``optimum`` is."""
-        prepared, expected = self.weighing.prepared, self.weighing.explored.expected
-        best, charged, worth = optimum, self.charged, 0.0
-        for _ in range(TRIES):
-            found = self.search.best(self._cap(charged))
-            if found is None and best is optimum and isinstance(self.search, Single) and self.search.weights:
-                weight = STEEPER * max(self.search.weights)
-                if _stopped(partial(self.search.take, weight, self._cap(charged))):
-                    break
-                continue
-            if found is None or found.expected >= best.expected - worth:
-                break
-            policy = _policy(prepared, found)
-            try:
-                own = own_tail(policy, expected, found.cvar, self.weighing.alpha, limits=limits)
-            except Stopped:
-                break
-            upper = min(own.upper, found.cvar) if prepared.scale.rounded else found.cvar
-            if upper <= self.allowed + self.margin:
-                best = replace(
-                    optimum,
-                    policy=policy,
-                    var=own.var,
-                    cvar=np.nan if own.notes else min(own.cvar, found.cvar),
-                    expected=found.expected,
-                    steps=own.steps,
-                    notes=(*_drawn(prepared, policy, found), *own.notes),
-                )
-            worth = GAIN * (optimum.expected - best.expected)
-            charged = found.cvar - upper - max(upper - self.allowed, 0.0) / 4  # somewhat less, to come inside
-        return best
-
-
-def _policy(prepared: Prepared, found: Found | Mixture) -> BudgetPolicy:
-    if isinstance(found, Found):
-        return BudgetPolicy.of_rows(prepared, found.choice)
-    if found.share in (0.0, 1.0):  # nothing to draw
-        return BudgetPolicy.of_rows(prepared, (found.first if found.share == 1.0 else found.second).choice)
-    first, second = (Choices.of_rows(each.choice) for each in (found.first, found.second))
-    return MixedPolicy(prepared, first, found.first.budget, other=second, share=found.share)
-
-
-def _stopped(work: Callable[[], object]) -> str:
-    """Work; return why it stopped early, or an empty text."""
-    try:
-        work()
-    except Stopped as error:
-        return error.reason
-    except TooLarge:
-        return "memory"
-    return ""
 
 
 def _stage(safest: Stage[_Safest], solution: Solution, stopped: str) -> Stage[Solution]:
@@ -366,14 +261,3 @@ def _bought(plan: Plan, optimum: Solution, prepared: Prepared) -> str:
         f"at the minimal CVaR, {number(cvar, known)}, the expected cost is {expected}; an extra CVaR of "
         f"{number(more, known)} lowers it by {lowered}{share}"
     )
-
-
-def _drawn(prepared: Prepared, policy: BudgetPolicy, found: Found | Mixture) -> tuple[str, ...]:
-    """Describe what a randomised plan draws."""
-    if len(policy.parts) == 1 or not isinstance(found, Mixture):
-        return ()
-    parts = (found.first, found.share), (found.second, 1 - found.share)
-    scale = prepared.scale
-    costs = [number(scale.in_units(part.expected), certain(0.0, scale.money)) for part, _ in parts]
-    shown = [f"with probability {p:.6g} one of expected cost {cost}" for (_, p), cost in zip(parts, costs, strict=True)]
-    return (f"randomised: draws a policy at the start of a run, {' and '.join(shown)}",)

@@ -99,7 +99,9 @@ def solve(
     max_cvar : float, optional
         Accept any CVaR up to this value.  With any of these three, the plan is the best one found by weighing expected
         cost against CVaR.  No plan within the limit has an expected cost below ``expected_lower``; ``gap`` and
-        ``relative_gap`` apply between that bound and ``expected``.
+        ``relative_gap`` apply between that bound and ``expected``.  If the optimal CVaR is known only to lie between
+        bounds, slack counts from the one that makes the limit lower.  A note states if the plan may exceed the limit;
+        the status is then ``gap_not_reached``.
     randomise : bool
         With a limit on CVaR: allow a plan that draws one of two policies at the start of a run, from a seed.  Such a
         plan attains ``expected_lower``, up to rounding of costs.

@@ -1,0 +1,144 @@
+"""The best policy within a limit on CVaR that is found at one step.
+
+Costs charged are at least the true ones, so a search with costs as charged may go beyond the limit by about what
+rounding adds to the CVaR of the plan of minimal CVaR.  Policies that it finds are tried one after the other.
+
+*Guarantee.*  The CVaR of the chosen policy, bounded from above by its own distribution, is within the limit.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.values.bellman import UNIT
+from prudent.errors import TooLarge
+from prudent.kernels.choices import Choices
+from prudent.methods.exact import Explored
+from prudent.methods.mean_cvar import Found, Single, Weighing
+from prudent.methods.mixture import Mixing, Mixture
+from prudent.methods.solution import Solution
+from prudent.policies.mixed import MixedPolicy
+from prudent.policies.own_tail import own_tail
+from prudent.policies.policy import BudgetPolicy
+from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.tables import certain, number
+
+__all__ = ["Limit", "Room", "stopping"]
+
+TRIES = 6
+"""The most policies to try."""
+
+STEEPER = 1.25
+"""The factor by which the weight of CVaR grows while no policy is found within the limit."""
+
+GAIN = 1e-3
+"""The part of what a limit has saved that another policy must save to be tried as well."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The limit on CVaR, in the user's units."""
+
+    allowed: float  # what a policy's CVaR may be
+    upto: float  # what the limit may be, for all that is known of the optimal CVaR
+    randomise: bool
+
+
+@dataclass(frozen=True)
+class Room:
+    """The limit in the levels of one prepared model, and the search there."""
+
+    weighing: Weighing
+    search: Single | Mixing
+    allowed: float  # the limit
+    margin: float  # its rounding error: measured from best luck, which may be far from 0, it loses digits
+    sure: float  # more than the limit may be
+    charged: float  # what rounding adds to the CVaR of the costs charged, for the plan of minimal CVaR
+
+    @classmethod
+    def of(cls, explored: Explored, alpha: float, limits: Limits, limit: Limit, upper: float) -> "Room":
+        """Convert the limit; ``upper`` bounds the CVaR of the plan of minimal CVaR from above."""
+        scale, levels = explored.prepared.scale, np.arange(len(explored.swept.excess))
+        least = float((levels + explored.swept.excess / alpha).min())
+        charged = least - scale.in_levels(upper) if scale.rounded else 0.0
+        allowed = max(scale.in_levels(limit.allowed), 0.0 if scale.rounded else least)
+        size = (abs(limit.allowed) + abs(scale.in_units(0))) / scale.level_size
+        margin = 16 * UNIT * (allowed + abs(charged) + size)
+        sure = max(allowed, scale.in_levels(limit.upto)) + 2 * margin
+        weighing = Weighing(explored, alpha, limits, sure + max(charged, 0.0))
+        return cls(weighing, (Mixing if limit.randomise else Single)(weighing), allowed, margin, sure, charged)
+
+    @property
+    def cap(self) -> float:
+        """The limit for costs as charged."""
+        return self._cap(self.charged)
+
+    def _cap(self, charged: float) -> float:
+        return self.allowed + charged + (self.margin if isinstance(self.search, Single) else 0.0)
+
+    def chosen(self, optimum: Solution, limits: Limits) -> Solution:
+        """Return the best policy found whose own CVaR is within the limit; ``optimum`` is."""
+        prepared, expected = self.weighing.prepared, self.weighing.explored.expected
+        best, charged, worth = optimum, self.charged, 0.0
+        for _ in range(TRIES):
+            found = self.search.best(self._cap(charged))
+            if found is None and best is optimum and isinstance(self.search, Single) and self.search.weights:
+                weight = STEEPER * max(self.search.weights)
+                if stopping(partial(self.search.take, weight, self._cap(charged))):
+                    break
+                continue
+            if found is None or found.expected >= best.expected - worth:
+                break
+            policy = _policy(prepared, found)
+            try:
+                own = own_tail(policy, expected, found.cvar, self.weighing.alpha, limits=limits)
+            except Stopped:
+                break
+            upper = min(own.upper, found.cvar) if prepared.scale.rounded else found.cvar
+            if upper <= self.allowed + self.margin:
+                best = replace(
+                    optimum,
+                    policy=policy,
+                    var=own.var,
+                    cvar=np.nan if own.notes else min(own.cvar, found.cvar),
+                    expected=found.expected,
+                    steps=own.steps,
+                    notes=(*_drawn(prepared, policy, found), *own.notes),
+                )
+            worth = GAIN * (optimum.expected - best.expected)
+            charged = found.cvar - upper - max(upper - self.allowed, 0.0) / 4  # somewhat less, to come inside
+        return best
+
+
+def _policy(prepared: Prepared, found: Found | Mixture) -> BudgetPolicy:
+    if isinstance(found, Found):
+        return BudgetPolicy.of_rows(prepared, found.choice)
+    if found.share in (0.0, 1.0):  # nothing to draw
+        return BudgetPolicy.of_rows(prepared, (found.first if found.share == 1.0 else found.second).choice)
+    first, second = (Choices.of_rows(each.choice) for each in (found.first, found.second))
+    return MixedPolicy(prepared, first, found.first.budget, other=second, share=found.share)
+
+
+def stopping(work: Callable[[], object]) -> str:
+    """Work; return why it stopped early, or an empty text."""
+    try:
+        work()
+    except Stopped as error:
+        return error.reason
+    except TooLarge:
+        return "memory"
+    return ""
+
+
+def _drawn(prepared: Prepared, policy: BudgetPolicy, found: Found | Mixture) -> tuple[str, ...]:
+    """Describe what a randomised plan draws."""
+    if len(policy.parts) == 1 or not isinstance(found, Mixture):
+        return ()
+    parts = (found.first, found.share), (found.second, 1 - found.share)
+    scale = prepared.scale
+    costs = [number(scale.in_units(part.expected), certain(0.0, scale.money)) for part, _ in parts]
+    shown = [f"with probability {p:.6g} one of expected cost {cost}" for (_, p), cost in zip(parts, costs, strict=True)]
+    return (f"randomised: draws a policy at the start of a run, {' and '.join(shown)}",)
