@@ -97,10 +97,9 @@ def test_a_trap_does_not_hide_a_cycle():
         "pit": {"w": [(1, "trap", -1)]},  # a cycle that no longer exists once the trap has a way out
     }
     report = prudent.check(prudent.build("s", table.get, goals=["g"]))
-    assert [problem.split(" of model")[0] for problem in report.problems] == [
-        "no policy reaches a goal",
-        "the cycle 's' -> 'u' -> 's'",
-    ]
+    first, second = (problem.split(" of model")[0] for problem in report.problems)
+    assert first == "no policy reaches a goal"
+    assert second in ("the cycle 's' -> 'u' -> 's'", "the cycle 'u' -> 's' -> 'u'")
     assert report.notes == ("2 of the states lead to no goal: 'trap', 'pit'",)
     del table["u"]["b"]
     assert len(prudent.check(prudent.build("s", table.get, goals=["g"])).problems) == 1
