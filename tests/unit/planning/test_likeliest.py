@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -114,3 +115,19 @@ def test_the_commands_take_it(model, tmp_path):
     assert (done.exit_code, json.loads(done.stdout)["mean"]) == (0, pytest.approx(10.9))
     done = CliRunner().invoke(main, ["solve", *about, "--alpha", "0.2", "--horizon", "5"])
     assert done.exit_code == 2 and "--goal likeliest" in done.stderr
+
+
+def test_a_chance_that_is_not_found_in_time_is_no_matter_of_digits():
+    n, rng = 20_000, np.random.default_rng(0)
+    successor = np.clip(np.arange(n)[:, None] + rng.integers(-100, 101, (n, 3)), 0, n)
+    successor[0] = n + 1  # a dead end
+    model = prudent.from_arrays(
+        np.append(np.arange(n + 1), [n, n + 1]),
+        np.append(3 * np.arange(n + 1), 3 * n + 1),
+        np.append(rng.dirichlet(np.ones(3), n).ravel(), 1.0),
+        np.append(successor.ravel(), n + 1),
+        np.ones(3 * n + 1),
+        initial=n // 2,
+    )
+    with pytest.raises(prudent.PrudentError, match="maximal probability of reaching a goal takes longer than the time"):
+        prudent.solve(model, 0.05, goal="likeliest", dead_end_cost=100, time_limit=0.05)
