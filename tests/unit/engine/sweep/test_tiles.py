@@ -196,9 +196,9 @@ def staged(rng, stages, width):
 
 
 def test_threads_change_nothing(monkeypatch):
-    lanes, side_by_side = set(), prudent.engine.sweep.task.side_by_side
+    lanes, side_by_side = set(), prudent.engine.sweep.tiles.side_by_side
     monkeypatch.setattr(
-        prudent.engine.sweep.task, "side_by_side", lambda n, work: (lanes.add(n), side_by_side(n, work))
+        prudent.engine.sweep.tiles, "side_by_side", lambda n, work: (lanes.add(n), side_by_side(n, work))
     )
     model = staged(np.random.default_rng(1), 60, 150)
     plans = [prudent.solve(model, 0.1, threads=threads) for threads in (1, 2, 3)]
