@@ -25,7 +25,7 @@ from prudent.policies.own_tail import AFFORDED, UNFOLLOWED, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 
-__all__ = ["at_hand", "expected"]
+__all__ = ["at_hand", "evaluated", "expected"]
 
 UNFINISHED = "finding the lowest expected cost was not finished: this is the best plan found that surely reaches a goal"
 UNSWEPT = "stopped before the tail of any plan was known: this is the plan of lowest expected cost"
@@ -58,6 +58,15 @@ def at_hand(prepared: Prepared, alpha: float, stopped: str = "") -> Solution:
         stopped=stopped,
         notes=(UNFINISHED if not known else UNSWEPT if stopped else UNFOLLOWED,),
     )
+
+
+def evaluated(prepared: Prepared, alpha: float, found: Solution) -> Solution:
+    """Return a solution; if there was no time to evaluate its policy, the one at hand, if more is known of that."""
+    if found.stopped and np.isinf(found.upper):
+        hand = at_hand(prepared, alpha, found.stopped)
+        if np.isfinite(hand.upper):
+            return replace(hand, lower=max(found.lower, hand.lower))
+    return found
 
 
 def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:

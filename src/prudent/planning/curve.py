@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from prudent.engine.prepared import Prepared
 from prudent.engine.values.bellman import UNIT
 from prudent.errors import PrudentError
 from prudent.methods.exact import Explored, solution_for
+from prudent.methods.expected import at_hand
 from prudent.methods.robust import RobustExplored, explore_against
-from prudent.methods.solution import UNKNOWN, Nominal
+from prudent.methods.solution import UNKNOWN, Nominal, Solution
 from prudent.models.intervals import Intervals, intervals_of
 from prudent.models.lasting import lasting
 from prudent.models.rows import FloatArray
@@ -24,6 +26,7 @@ from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import bracket
 from prudent.planning.driver import begin, explored
 from prudent.planning.plans import plan_of, stage_of
+from prudent.planning.refine import Stage
 from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, Alphas, alphas_of, check_alpha
 from prudent.policies.own_tail import own_tail
@@ -83,6 +86,18 @@ class CurvePoint:
     nominal: Nominal | None = None  # for a set of models: the policy's values in the model itself
 
 
+@dataclass(frozen=True)
+class _AtHand:
+    """A plan that stands for all alphas, where no sweep was finished in time."""
+
+    prepared: Prepared
+    notes: tuple[str, ...]
+
+    def stage(self, alpha: float) -> Stage[Solution]:
+        """Return the plan with its bounds on the optimal CVaR."""
+        return stage_of(self.prepared, at_hand(self.prepared, alpha, "time"), alpha, 0.0)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Curve(Shown):
     """The optimal CVaR for every alpha from ``alpha_min`` to 1; the result of :func:`prudent.curve`.
@@ -99,7 +114,7 @@ class Curve(Shown):
     model: SSP
     alpha_min: float
     seconds: float
-    _explored: Explored | RobustExplored
+    _explored: Explored | RobustExplored | _AtHand
     device: str = "cpu"  # the device that computed it
     intervals: Intervals | None = None  # the set of models, if any
     _listed: tuple[CurvePoint, ...] | None = None  # the points, if a time limit asked for them at once
@@ -120,6 +135,8 @@ class Curve(Shown):
     @property
     def notes(self) -> tuple[str, ...]:
         """Further information for the user, such as rounded costs."""
+        if isinstance(self._explored, _AtHand):
+            return (*self.model.notes, *self._explored.notes)
         rounded = self._explored.prepared.scale.notes
         left = len(self._breakpoints()) - self._count
         few = [f"the time limit leaves out {left:,} breakpoints; .at(alpha) gives any point"] if left else []
@@ -169,12 +186,16 @@ class Curve(Shown):
         (91.337584, 86.0, 75.486476)
         """
         alpha = self._check(alpha)
+        if isinstance(self._explored, _AtHand):
+            stage = self._explored.stage(alpha)
+            mean = stage.prepared.scale.in_units(stage.found.expected)
+            return CurvePoint(alpha, math.nan, math.nan, mean, stage.bracket.lower, stage.bracket.upper)
         w, attains = self._explored.budgets(alpha)
         return self._point(alpha, w, alpha < 1 and not attains[:w].any())
 
     def _point(self, alpha: float, w: int, first: bool, limits: Limits | None = None) -> CurvePoint:
         """Return the point of a budget at an alpha; ``first``: whether the budget is its policy's VaR."""
-        explored, prepared, scale = self._explored, self._explored.prepared, self._explored.prepared.scale
+        explored, prepared, scale = self._swept, self._swept.prepared, self._swept.prepared.scale
         if isinstance(explored, RobustExplored):
             return self._robust_point(explored, alpha, w)
         excess, above, mean = explored.values[:, w].tolist()
@@ -217,8 +238,11 @@ class Curve(Shown):
         'd'
         """
         alpha, found = self._check(alpha), self._explored
-        solution = found.solution(alpha) if isinstance(found, RobustExplored) else solution_for(found, alpha)
-        stage = stage_of(found.prepared, solution, alpha, 0.0)
+        if isinstance(found, _AtHand):
+            stage = found.stage(alpha)
+        else:
+            solution = found.solution(alpha) if isinstance(found, RobustExplored) else solution_for(found, alpha)
+            stage = stage_of(found.prepared, solution, alpha, 0.0)
         return plan_of(self.model, "exact", alpha, replace(stage, seconds=self.seconds), intervals=self.intervals)
 
     def to_dict(self, alpha: Alphas | None = None) -> dict[str, Any]:
@@ -284,7 +308,7 @@ class Curve(Shown):
             notes.append(f"lower bound, upper bound: on the {best}")
         if self.intervals is not None:
             notes.append("worst-case: in the worst model of the set; other columns: in the model itself")
-        if alpha is None:
+        if alpha is None and not isinstance(self._explored, _AtHand):
             notes.append(f"{self._count:,} breakpoints of the curve are in .points, to_frame() and --json")
         title = f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s"
         align = "l" + "d" * (len(head) - 1)
@@ -325,17 +349,24 @@ class Curve(Shown):
             )
         return alpha
 
+    @property
+    def _swept(self) -> Explored | RobustExplored:
+        assert not isinstance(self._explored, _AtHand), "without a sweep no point has a budget"
+        return self._explored
+
     @cached_property
     def _steps(self) -> FloatArray:
-        if np.isfinite(self._explored.prepared.scale.relative):
+        if np.isfinite(self._swept.prepared.scale.relative):
             return np.zeros(0)
-        return expected_steps(self._explored.policy(len(self._explored.swept.excess) - 1))
+        return expected_steps(self._swept.policy(len(self._swept.swept.excess) - 1))
 
     def _breakpoints(self) -> list[tuple[float, int | None]]:
         """Return the alphas at which the best budget changes, each with the best budget above it, and both ends.
 
         These alphas are the corners of the lower envelope of lines in 1/alpha.
         """
+        if isinstance(self._explored, _AtHand):
+            return [(alpha, None) for alpha in dict.fromkeys((self.alpha_min, 1.0))]
         excess = self._explored.swept.excess
         kept, since = [0], [1.0]  # budgets on the envelope, and the least 1/alpha for which each is best
         for w in range(1, len(excess)):
@@ -401,7 +432,8 @@ def curve(
     memory, time_limit, threads, device : optional
         The memory limit for tables, the time limit in seconds, the number of threads, and ``"gpu"`` for a GPU; see
         :func:`prudent.solve`.  With a time limit the points are found at once, as many as the time allows, with a note
-        if some are left out; an error is raised if it does not suffice for the curve itself.
+        if some are left out.  If it does not suffice for the curve itself, the points have bounds on the optimal CVaR,
+        from a single plan, with a note; with ``uncertainty`` an error is raised.
     uncertainty : Intervals or float or "own", optional
         Plan for a set of models, as in :func:`prudent.solve`: points have the minimal worst-case CVaR, and their
         ``nominal`` has the policy's values in the model itself.
@@ -424,7 +456,13 @@ def curve(
         model, intervals = lasting(model, intervals)
     job = begin(model, alpha_min, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     with job.stopping():
-        nominal = explored(job, what)
+        try:
+            nominal = explored(job, what)
+        except Stopped as stopped:
+            if intervals is not None:
+                raise
+            prepared, hand = job.at_hand(stopped)
+            return Curve(model, job.alpha, job.seconds, _AtHand(prepared, hand.notes), device)
         found: Explored | RobustExplored = nominal
         if intervals is not None:
             found = explore_against(nominal.prepared, intervals, job.alpha, job.limits, nominal)

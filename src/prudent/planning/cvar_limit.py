@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prudent.engine.prepared import Prepared
+from prudent.engine.values.expected_cost import surely_expected
 from prudent.errors import PrudentError, as_number
 from prudent.methods.exact import Explored, explore, solution_for
+from prudent.methods.expected import at_hand, evaluated
 from prudent.methods.mean_cvar import TASK
 from prudent.methods.solution import Solution
 from prudent.methods.within_limit import Limit, Room, stopping
@@ -39,7 +41,7 @@ SEARCHED, COARSER = 1500, 16
 """About how many levels are enough to seek weights; and how many times as coarse a step for that may be."""
 
 PLAIN = 0.4
-"""The part of the time limit for the minimal CVaR."""
+"""The part of the time left, once the lowest expected cost is known, for the minimal CVaR."""
 
 SHARE, NARROWER = 0.25, 1 / 16
 """The largest gap on the optimal CVaR, as a part of what a limit adds to it; and the narrowest one that is tried, as a
@@ -95,9 +97,9 @@ def cap_of(
 
 @dataclass(frozen=True)
 class _Safest:
-    """The plan of minimal CVaR, and the sweeps that found it."""
+    """The plan of minimal CVaR, and the sweeps that found it; None if the plan is only the one at hand."""
 
-    explored: Explored
+    explored: Explored | None
     solution: Solution
 
 
@@ -107,21 +109,24 @@ def solve_within(job: Job, cap: Cap) -> Plan:
     A gap that the user gives is one of the expected cost.  Part of it may stay open at any step, because the best plan
     need not be optimal for any weight of CVaR.  So without a given gap, the step is as fine as the optimal CVaR needs.
     """
+    with job.limits:
+        job = replace(job, base=job.prepared(job.step))
     safest = _plain(job, cap, PLAIN)
     if safest.stopped == "time" and cap.limits(safest.bracket)[0] < safest.bracket.upper:  # a finer step may keep it
         safest = _plain(job, cap, 2 * PLAIN)
     bracket, optimum = safest.bracket, safest.found.solution
     most, upto = cap.limits(bracket)
-    exact = bracket.closed and not safest.prepared.scale.rounded
+    exact = bracket.closed and not safest.prepared.scale.rounded and safest.found.explored is not None
     if exact:  # then the plan attains the optimum
         most = upto = cap.limit(safest.prepared.scale.in_units(optimum.cvar))
-    if most < bracket.lower - FORGIVEN * bracket.size:
+    if most < bracket.lower - FORGIVEN * (bracket.size if np.isfinite(bracket.size) else abs(bracket.lower)):
         raise PrudentError(
             f"max_cvar is {most:.9g}; no plan has a CVaR that low. The optimal CVaR is {_shown(bracket)}; raise "
             "max_cvar"
         )
     kept = most >= bracket.upper or (bracket.closed and not optimum.stopped)
-    found = _stage(safest, replace(optimum, expected_lower=safest.found.explored.least), safest.stopped)
+    least = float(surely_expected(safest.prepared)[safest.prepared.start])
+    found = _stage(safest, replace(optimum, expected_lower=least), safest.stopped)
     if kept and not optimum.stopped and safest.stopped != "interrupted":
         limit = Limit(most if exact else max(most, bracket.upper), upto, cap.randomise)
         with job.limits, in_force(job.limits.without_time):
@@ -132,33 +137,39 @@ def solve_within(job: Job, cap: Cap) -> Plan:
     plan = plan_of(job.model, "exact", job.alpha, stage, Target(), job.limits)
     plan = limited(plan, most, job.target, interrupted=found.stopped == "interrupted")
     if not kept:
-        note = (
-            f"the limit on CVaR, {most:.9g}, may not be kept: the optimal CVaR is {_shown(bracket)}, and the CVaR of "
-            f"this plan is at most {bracket.upper:.9g}"
-        )
+        own = f"the CVaR of this plan is at most {bracket.upper:.9g}"
+        if np.isinf(bracket.upper):
+            own = "no upper bound on the CVaR of this plan is known"
+        note = f"the limit on CVaR, {most:.9g}, may not be kept: the optimal CVaR is {_shown(bracket)}, and {own}"
         status = plan.status if plan.status == "interrupted" else "gap_not_reached"
         plan = replace(plan, status=status, notes=(*plan.notes, note))
     if found.found.policy is optimum.policy and found.stopped:
-        note = "stopped before the limit on CVaR could be used; this is a plan for the minimal CVaR"
-        return replace(plan, notes=(*plan.notes, note))
+        which = "" if safest.found.explored is None else "; this is a plan for the minimal CVaR"
+        return replace(plan, notes=(*plan.notes, f"stopped before the limit on CVaR could be used{which}"))
     return replace(plan, notes=(*plan.notes, _bought(plan, optimum, safest.prepared)))
 
 
 def _plain(job: Job, cap: Cap, share: float) -> Stage[_Safest]:
     """Bound the optimal CVaR as a plain solve does, in a share of the time; more closely if the limit needs it."""
-    time = job.limits.time_limit
-    limits = job.limits if time is None else replace(job.limits, time_limit=share * time)
+    time, spent = job.limits.time_limit, job.seconds
+    limits = job.limits if time is None else replace(job.limits, time_limit=spent + share * (time - spent))
 
     def attempt(prepared: Prepared) -> Stage[_Safest]:
         began, explored = now(), explore(prepared, job.alpha, limits)
-        solution = solution_for(explored, job.alpha, limits=limits.for_the_rest)
-        return stage_of(prepared, solution, job.alpha, began).holding(_Safest(explored, solution))
+        found = solution_for(explored, job.alpha, limits=limits.for_the_rest)
+        solution = evaluated(prepared, job.alpha, found)
+        safest = _Safest(explored if solution is found else None, solution)
+        return stage_of(prepared, solution, job.alpha, began).holding(safest)
+
+    def unfinished(prepared: Prepared, stopped: str) -> Stage[_Safest]:
+        began, solution = now(), at_hand(prepared, job.alpha, stopped)
+        return stage_of(prepared, solution, job.alpha, began).holding(_Safest(None, solution))
 
     def bounded(target: Target) -> Stage[_Safest]:
         def first(prepared: Prepared, alpha: float) -> float:
             return first_step(prepared, alpha, target, limits)
 
-        return replace(job, target=target, limits=limits).refined(attempt, first)
+        return replace(job, target=target, limits=limits).refined(attempt, first, at_hand=unfinished)
 
     with limits:
         stage = bounded(job.target if job.target.exact else Target())
@@ -174,6 +185,7 @@ def _plain(job: Job, cap: Cap, share: float) -> Stage[_Safest]:
 def _attempt(job: Job, safest: Stage[_Safest], limit: Limit) -> Stage[Solution]:
     """Find the best policy within the limit at one step; ``safest`` is the plan of minimal CVaR at that step."""
     explored, optimum = safest.found.explored, safest.found.solution
+    assert explored is not None, "a plan at hand is not improved upon"
     here = Room.of(explored, job.alpha, job.limits, limit, safest.bracket.upper)
     stopped = stopping(lambda: _search(job, here, limit, safest))
     found = here.chosen(optimum, job.limits.for_the_rest)
@@ -186,7 +198,7 @@ def _attempt(job: Job, safest: Stage[_Safest], limit: Limit) -> Stage[Solution]:
 
 def _search(job: Job, here: Room, limit: Limit, safest: Stage[_Safest]) -> None:
     """Try the weights that decide; if there are many levels, seek them with costs rounded to a coarser step."""
-    levels, scale = len(safest.found.explored.swept.excess), safest.prepared.scale
+    levels, scale = len(here.weighing.explored.swept.excess), safest.prepared.scale
     if here.search.begin(here.cap):
         return None
     if levels <= 2 * SEARCHED:
@@ -244,6 +256,8 @@ def limited(plan: Plan, limit: float, target: Target, *, interrupted: bool) -> P
 
 def _shown(bracket: Bracket) -> str:
     low, high = f"{bracket.lower:.9g}", f"{bracket.upper:.9g}"
+    if np.isinf(bracket.upper):
+        return f"at least {low}"
     return high if low == high else f"between {low} and {high}"
 
 

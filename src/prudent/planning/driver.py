@@ -23,6 +23,8 @@ from prudent.engine.values.expected_cost import least_expected_cost, share_expec
 from prudent.errors import Defect, PrudentError, TooLarge, as_number
 from prudent.io.checkpoint import Checkpoint
 from prudent.methods.exact import Explored, explore
+from prudent.methods.expected import at_hand
+from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target
 from prudent.planning.refine import (
@@ -67,6 +69,7 @@ class Job:
     limits: Limits
     checkpoint: Checkpoint | None = None
     within: float = np.inf  # the largest total cost that matters
+    base: Prepared | None = None  # the model with the user's step or its common one, if it was prepared before
 
     @property
     def seconds(self) -> float:
@@ -76,7 +79,7 @@ class Job:
     @cached_property
     def _base(self) -> Prepared:
         """The model with the user's step, with its common one, or with a usual one; all steps share its values."""
-        return prepare(self.model, self.step)
+        return prepare(self.model, self.step) if self.base is None else self.base
 
     def prepared(self, step: float | None) -> Prepared:
         """Return the model, prepared for this step, with its lowest expected cost, as far as the limits allow."""
@@ -86,7 +89,7 @@ class Job:
                 prepared = at_step(self._base, cast(float, step))
                 share_expected(self._base, prepared)
             least = least_expected_cost(prepared)
-            if step != self.step:  # only the model that all steps share is of use with a value that is not finished
+            if step != self.step and not prepared.acyclic:  # only the model that all steps share is of use unfinished
                 go_on(self.limits, VALUES)
         if not np.isfinite(prepared.scale.in_units(float(least.value[prepared.start]))):
             raise PrudentError(
@@ -137,6 +140,16 @@ class Job:
                     raise
                 with in_force(self.limits.for_the_rest):
                     return at_hand(self.prepared(self.step), stopped.reason)
+
+    def at_hand(self, stopped: Stopped) -> tuple[Prepared, Solution]:
+        """Return the plan at hand, where the time limit stopped the sweeps; raise any other reason again."""
+        if stopped.reason != "time":
+            raise stopped
+        with in_force(self.limits.for_the_rest):
+            prepared = self.prepared(self.step)
+            found = at_hand(prepared, self.alpha, stopped.reason)
+        late = f"stopped at the time limit of {self.limits.time_limit:g} seconds; raise time_limit= (--time-limit)"
+        return prepared, replace(found, notes=(*prepared.scale.notes, *found.notes, late))
 
     def _refined(
         self,

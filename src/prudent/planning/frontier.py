@@ -6,6 +6,7 @@ there is none (:mod:`prudent.methods.mean_cvar`).  One end is the minimal CVaR a
 the other the lowest expected cost among policies of minimal CVaR.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -14,11 +15,12 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError, as_number, whole_number
+from prudent.methods.expected import at_hand
 from prudent.methods.mean_cvar import CLOSED, TASK, Found, Weighing, beneath
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target, bracket_below
 from prudent.planning.cvar_limit import limited
-from prudent.planning.driver import begin, explored
+from prudent.planning.driver import Job, begin, explored
 from prudent.planning.objective import solution_of
 from prudent.planning.plans import plan_of, stage_of
 from prudent.planning.refine import chance_step
@@ -26,7 +28,7 @@ from prudent.policies.distribution import check_alpha
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Stopped
+from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
 from prudent.runtime.tables import DataFrame, Shown, Table, at_least, at_most, certain, frame, number, plain
 
@@ -54,7 +56,7 @@ class FrontierPoint:
     """
 
     expected: float
-    cvar: float  # an estimate if costs were rounded: runs charged the same amount count at their mean cost
+    cvar: float  # an estimate if costs were rounded: runs charged the same amount count at their mean; nan if unknown
     policy: BudgetPolicy
 
 
@@ -76,7 +78,7 @@ class Frontier(Shown):
     points: tuple[FrontierPoint, ...]  # by rising expected cost and falling CVaR
     lines: tuple[tuple[float, float], ...]  # (m, L): no policy has expected cost + m CVaR below L
     lower: float  # lower bound on the optimal CVaR
-    gap: float  # no policy's expected cost is below the points, or the straight lines between them, by more than this
+    gap: float  # no policy's expected cost is below the points, or the lines between them, by more; inf if unknown
     status: str  # a key of STATUS
     step: float  # the step of the costs used for planning
     seconds: float
@@ -91,7 +93,8 @@ class Frontier(Shown):
         """Return point ``i`` as a plan, without solving again; its limit ``max_cvar`` is its own CVaR.
 
         No plan within that limit has an expected cost below ``expected_lower``.  The status compares this bound with
-        the plan's own expected cost, using the default gap of :func:`prudent.solve`.
+        the plan's own expected cost, using the default gap of :func:`prudent.solve`.  Where a time limit left the CVaR
+        of the only point unknown, the plan has no limit.
 
         Examples
         --------
@@ -109,8 +112,12 @@ class Frontier(Shown):
         if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -n <= i < n:
             raise PrudentError(f"i is {i!r}; there are {n} points, so it must be a whole number from 0 to {n - 1}")
         point = self.points[i]
-        stage = stage_of(point.policy.prepared, solution_of(point.policy, self.alpha), self.alpha, 0.0)
+        prepared, unswept = point.policy.prepared, np.isnan(point.cvar)
+        solution = at_hand(prepared, self.alpha, "time") if unswept else solution_of(point.policy, self.alpha)
+        stage = stage_of(prepared, solution, self.alpha, 0.0)
         plan = plan_of(self.model, "exact", self.alpha, replace(stage, seconds=self.seconds))
+        if unswept:
+            return plan
         limit = plan.upper if np.isfinite(plan.upper) else point.cvar
         least = min(max(self.least_expected(limit), plan.expected_lower), plan.expected)
         plan = replace(plan, lower=self.lower, expected_lower=least, notes=(*plan.notes, "a point of a frontier"))
@@ -175,6 +182,9 @@ class Frontier(Shown):
         prices = [(b.expected - a.expected) / (a.cvar - b.cvar) for a, b in pairwise(self.points)]
         paid = ["", *(f"{price:,.4g}" for price in prices)]
         gap = at_most(self.gap, certain(self.gap))
+        below = f"no plan's expected cost is below these points, or the lines between them, by more than {gap}"
+        if np.isinf(self.gap):
+            below = "how far a plan's expected cost or CVaR may be below this point is not known"
         lower = at_least(self.lower, certain(self.points[-1].cvar - self.lower, self._money))
         return Table(
             f"{self.model.name}, alpha {self.alpha:g}, {self.seconds:.3g} s",
@@ -182,7 +192,7 @@ class Frontier(Shown):
             "ddd",
             head=("expected cost", "CVaR", "extra expected cost per unit of CVaR saved"),
             notes=(
-                f"no plan's expected cost is below these points, or the lines between them, by more than {gap}",
+                below,
                 f"no plan's CVaR is below {lower}",
                 f"{self.status}: {self.message}",
                 *self.notes,
@@ -236,7 +246,8 @@ def frontier(
         Round the costs to multiples of this; costs without a common step are always rounded.
     memory, time_limit, threads : optional
         The memory limit for tables, the time limit in seconds, and the number of threads; see :func:`prudent.solve`.
-        If the time limit is reached between two points, the points found so far are returned.
+        If the time limit is reached between two points, the points found so far are returned; if before the first
+        one, a single plan with bounds, whose expected cost and CVaR may be unknown.
 
     Examples
     --------
@@ -250,15 +261,21 @@ def frontier(
     whole_number("most", most, 1)
     job = begin(model, alpha, step=step, memory=memory, time_limit=time_limit, threads=threads)
     with job.stopping():
-        weighing = Weighing(explored(job, TASK, chance_step), alpha, job.limits)
-        prepared = weighing.prepared
-        found = _undominated([weighing.cheapest, weighing.safest])
+        try:
+            weighing = Weighing(explored(job, TASK, chance_step), alpha, job.limits)
+        except Stopped as stopped:
+            return _unswept(job, stopped)
+        prepared, found = weighing.prepared, [weighing.safest]
+        try:
+            found = _undominated([weighing.cheapest, *found])
+        except Stopped as stopped:
+            weighing.stopped = stopped.reason
         enough = tolerance * (found[-1].expected - found[0].expected)
         closed: set[tuple[float, float]] = set()
         with Progress("weighing expected cost and CVaR", total=most, unit="weights") as progress:
             for tried in range(most + 1):
                 left, right, gap = _widest(found, weighing.lines, closed)
-                if gap <= enough or tried == most:
+                if gap <= enough or tried == most or weighing.stopped:
                     break
                 weight = (right.expected - left.expected) / (left.cvar - right.cvar)
                 try:
@@ -272,7 +289,8 @@ def frontier(
                     closed.add((left.cvar, right.cvar))
                 progress.at(tried)
         gap = _missed(found, weighing.lines)
-        points = tuple(_point(weighing, point) for point in found)
+        rest = job.limits.for_the_rest
+        points = tuple(_point(weighing, point, rest) for point in found)
     notes = tuple(f"{note}; CVaRs are estimates, and plan(i) has their bounds" for note in prepared.scale.notes)
     if weighing.stopped == "time":
         notes += (f"stopped at the time limit of {time_limit:g} seconds; raise time_limit= (--time-limit)",)
@@ -333,11 +351,30 @@ def _undominated(found: list[Found]) -> list[Found]:
     return kept
 
 
-def _point(weighing: Weighing, found: Found) -> FrontierPoint:
+def _unswept(job: Job, stopped: Stopped) -> Frontier:
+    """Return the plan at hand as the only point, where no sweep was finished."""
+    prepared, hand = job.at_hand(stopped)
+    least = bracket_below(prepared, hand.lower)
+    return Frontier(
+        model=job.model,
+        alpha=job.alpha,
+        points=(FrontierPoint(prepared.scale.in_units(hand.expected), np.nan, hand.policy),),
+        lines=((0.0, least),),
+        lower=least,
+        gap=np.inf,
+        status="gap_not_reached",
+        step=prepared.scale.step,
+        seconds=job.seconds,
+        notes=(*job.model.notes, *hand.notes),
+    )
+
+
+def _point(weighing: Weighing, found: Found, limits: Limits) -> FrontierPoint:
     prepared, cvar = weighing.prepared, found.cvar
     policy = BudgetPolicy.of_rows(prepared, found.choice)
     if prepared.scale.rounded:  # charged more than its true cost
-        cvar = min(cvar, own_tail(policy, weighing.explored.expected, cvar, weighing.alpha).cvar)
+        with suppress(Stopped):
+            cvar = min(cvar, own_tail(policy, weighing.explored.expected, cvar, weighing.alpha, limits=limits).cvar)
     return FrontierPoint(prepared.scale.in_units(found.expected), prepared.scale.in_units(cvar), policy)
 
 

@@ -23,9 +23,12 @@ from prudent.errors import PrudentError, as_number
 from prudent.models.amend import amend, leading
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
+from prudent.runtime.limits import go_on, limits_in_force
 from prudent.runtime.tables import probability
 
 __all__ = ["GOALS", "check_goal", "likeliest"]
+
+TASK = "finding the maximal probability of reaching a goal"
 
 GOALS = ("sure", "likeliest")
 """What plans must do: reach a goal for sure, or with the maximal probability."""
@@ -75,6 +78,9 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
     if (wins.value[wins.choice >= 0] > 0.5).any():
         fails = reach.extreme(ends, 1.0)
     small = wins if wins.value[start] <= 0.5 else fails
+    known = small.error[start] <= SAME * small.value[start]
+    if not known:
+        go_on(limits_in_force(), TASK)
     chance = float(wins.value[start] if small is wins else min(1.0 - fails.value[start], np.nextafter(1.0, 0.0)))
     if chance < LEAST:
         raise PrudentError(
@@ -87,7 +93,8 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
             "a failed run with dead_end_cost= (--dead-end-cost)"
         )
     attaining = _attaining(model, reach, wins, fails)
-    if attaining is None or small.error[start] > SAME * small.value[start]:
+    if attaining is None or not known:
+        go_on(limits_in_force(), TASK)
         raise PrudentError(
             f"the maximal probability of reaching a goal of {model.name}, about {probability(chance)}, is not known "
             "to 9 digits, since cycles are hardly ever left; remove outcomes whose probability does not matter"

@@ -173,9 +173,13 @@ class _Search:
                 try:
                     stage = self._solved(self.known.model(), self.job.limits)
                 except (Stopped, TooLarge) as error:
-                    stopped = getattr(error, "reason", "memory")
+                    stopped, tips = getattr(error, "reason", "memory"), self._unexpanded()
                     break
-                self.lower, best = max(self.lower, stage.bracket.lower), stage
+                self.lower = max(self.lower, stage.bracket.lower)
+                if best is not None and stage.stopped and stage.bracket.gap > best.bracket.gap:  # less is known of it
+                    stopped, tips = stage.stopped, self._unexpanded()
+                    break
+                best = stage
                 self._check_fallback()
                 tips = self._tips(stage)
                 if not tips:
@@ -191,7 +195,7 @@ class _Search:
                     break
         if best is None:
             raise Stopped(stopped, f"a first plan for {self.partial.name}")
-        return self._so_far(best, stopped)
+        return self._so_far(best, stopped, tips)
 
     def _expand(self, tips: list[int], progress: Progress) -> None:
         """Expand the states that the plan meets, then the nearest ones, so that the next solve is worth while."""
@@ -234,6 +238,11 @@ class _Search:
         tips = [n for n in number if not partial.is_expanded(n) and not partial.is_goal(n)]
         return tips or [n for n in self.known.in_doubt.tolist() if inside[n] >= 0 and met[inside[n]]]
 
+    def _unexpanded(self) -> list[int]:
+        """Return all unexpanded states."""
+        partial = self.partial
+        return [n for n in range(len(partial.states)) if not partial.is_expanded(n) and not partial.is_goal(n)]
+
     def _check_fallback(self) -> None:
         """Reject a price below the lower bound: ending a run would be cheaper than any plan, and bound nothing."""
         price = self.fallback
@@ -259,11 +268,11 @@ class _Search:
         wanted = self.job.target.said or bracket.step == 0  # costs are rounded
         return bracket.closed or (wanted and self.job.target.reached(bracket))
 
-    def _so_far(self, stage: Stage[Solution], stopped: str) -> Plan:
-        """Return the best plan of a stopped search: outside the explored part it falls back."""
+    def _so_far(self, stage: Stage[Solution], stopped: str, tips: list[int]) -> Plan:
+        """Return the best plan of a stopped search: outside the explored part, from ``tips``, it falls back."""
         explored, limits = self._explored(), self.job.limits.for_the_rest
         self.known.check_heuristic(limits)
-        closed = self._with_fallback(self._tips(stage), limits)
+        closed = self._with_fallback(tips, limits)
         if closed is not None:
             ended = explored if callable(self.fallback) else self._ended(closed)
             return self._plan(replace(self._bracketed(closed), stopped=stopped), ended, stage)

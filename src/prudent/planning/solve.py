@@ -8,14 +8,12 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.focus import Focus
 from prudent.engine.sweep.rank_service import follow
 from prudent.errors import PrudentError
 from prudent.methods.exact import exact
-from prudent.methods.expected import at_hand
+from prudent.methods.expected import at_hand, evaluated
 from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
@@ -205,11 +203,8 @@ def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:
     """Run a method; only ``exact`` aims at the optimal CVaR, so only ``exact`` profits from a finer step."""
 
     def attempt(prepared: Prepared) -> Stage[Solution]:
-        began, found = now(), run(prepared, job.alpha, job.limits)
-        if found.stopped and np.isinf(found.upper):  # it could not be evaluated in time
-            hand = at_hand(prepared, job.alpha, found.stopped)
-            if np.isfinite(hand.upper):
-                found = replace(hand, lower=max(found.lower, hand.lower))
+        began = now()
+        found = evaluated(prepared, job.alpha, run(prepared, job.alpha, job.limits))
         return stage_of(prepared, found, job.alpha, began)
 
     def focused(prepared: Prepared, focus: Focus) -> Stage[Solution]:

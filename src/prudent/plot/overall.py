@@ -164,6 +164,8 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
     if not isinstance(frontier, Frontier):
         raise PrudentError(f"frontier is a {type(frontier).__name__}; give what prudent.frontier returned")
     _check_chosen(frontier, chosen)
+    if np.isnan(frontier.points[0].cvar):
+        raise PrudentError("the frontier has no point whose CVaR is known; raise time_limit= in prudent.frontier")
     ax = axes_for(ax)
     x, y = [point.expected for point in frontier.points], [point.cvar for point in frontier.points]
     every_x, every_y = [*x, *([chosen.expected] if chosen else [])], [*y, *([chosen.cvar] if chosen else [])]

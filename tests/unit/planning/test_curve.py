@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 import prudent
+from cycles import walk
 from plans import same_policy
 from prudent.planning.curve import _ever_closer
 from prudent.runtime.limits import Stopped
@@ -146,3 +147,22 @@ def test_first_parts_of_an_order_are_spread():
         order = _ever_closer(n)
         assert sorted(order) == list(range(n)) and order[:2] == [0, n - 1][:n]
     assert max(np.diff(sorted(order[:40]))) < 70
+
+
+@pytest.mark.parametrize("n", [60, 20_000])
+def test_where_time_ends_before_the_curve_is_known_points_have_bounds(n):
+    model = walk(n)
+    found = prudent.curve(model, time_limit=1e-9)
+    assert [point.alpha for point in found.points] == [0.01, 1.0]
+    assert any("stopped at the time limit" in note for note in found.notes)
+    assert "unknown" in str(found.table()) and "unknown" in repr(found) and found.to_dict()["points"][0]["cvar"] is None
+    for alpha in (0.01, 0.05, 1.0):
+        point, plan = found.at(alpha), found.plan(alpha)
+        assert np.isnan(point.cvar) and np.isnan(point.var) and point.lower < point.upper
+        assert (point.lower, point.upper) == (plan.lower, plan.upper)
+        if n == 60:
+            truth = prudent.solve(model, alpha)
+            assert point.lower <= truth.upper and truth.lower <= point.upper and point.expected <= truth.expected + 1e-6
+    assert prudent.plot.curve(found, alpha=0.1).get_title(loc="left")
+    with pytest.raises(prudent.PrudentError, match="takes longer than the time limit"):
+        prudent.curve(model, time_limit=1e-9, uncertainty=prudent.Intervals(model.probability, model.probability))

@@ -7,6 +7,10 @@ import pytest
 
 import prudent
 from cents import in_cents, spare_parts
+from cycles import walk
+from prudent.methods.mean_cvar import Single
+from prudent.planning import driver
+from prudent.runtime.limits import Stopped
 
 UNKEPT = "may not be kept"
 
@@ -134,3 +138,59 @@ def test_a_step_too_coarse_to_keep_a_limit_is_told():
     assert plan.upper > plan.max_cvar
     assert plan.status == "gap_not_reached"
     assert any(UNKEPT in note and f"at most {plan.upper:.9g}" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize("asked", [{"slack": 0.05}, {"absolute_slack": 5.0}, {"max_cvar": 1e6}])
+@pytest.mark.parametrize("n", [60, 20_000])
+def test_where_time_ends_before_the_minimal_cvar_is_known_there_is_the_plan_at_hand(n, asked):
+    """It says that the limit may not be kept; what is known of its expected cost may be nothing."""
+    model = walk(n)
+    plan = prudent.solve(model, 0.05, time_limit=1e-9, **asked)
+    assert plan.lower < plan.upper and plan.expected_lower <= plan.lower
+    assert any("stopped at the time limit" in note for note in plan.notes)
+    assert plan.notes[-1] == "stopped before the limit on CVaR could be used"
+    unkept = [note for note in plan.notes if UNKEPT in note]
+    assert bool(unkept) == (plan.max_cvar < plan.upper)
+    if n == 20_000:
+        assert plan.status == "gap_not_reached"
+        assert np.isnan(plan.expected) and plan.upper == np.inf and "no upper bound on the CVaR" in unkept[0]
+    else:
+        truth = prudent.solve(model, 0.05, method="expected")
+        assert plan.status == ("gap_not_reached" if unkept else "optimal")
+        assert truth.cvar <= plan.upper and plan.lower <= truth.upper
+        assert plan.expected == pytest.approx(truth.expected, rel=1e-9)
+
+
+def test_a_limit_that_no_plan_keeps_is_refused_though_the_minimal_cvar_is_not_known():
+    told = r"max_cvar is 1; no plan has a CVaR that low.* is at least [\d.e+]+;"
+    with pytest.raises(prudent.PrudentError, match=told):
+        prudent.solve(walk(20_000), 0.05, max_cvar=1, time_limit=1e-9)
+
+
+@pytest.mark.parametrize("slack", [{"slack": 0.1}, {"absolute_slack": 0.0}])
+def test_a_limit_on_the_mean_where_time_ends_counts_from_its_bounds(slack):
+    model = walk(60)
+    least = prudent.solve(model, 1, method="expected").expected
+    plan = prudent.solve(model, 1, time_limit=1e-9, **slack)
+    assert plan.expected == pytest.approx(least, rel=1e-9)
+    assert plan.max_cvar == pytest.approx(least * (1 + slack.get("slack", 0.0)), rel=1e-9)
+    assert (plan.status == "optimal") == (not any(UNKEPT in note for note in plan.notes))
+
+
+def test_a_model_is_prepared_once(monkeypatch):
+    seen, real = [], driver.prepare
+    monkeypatch.setattr(driver, "prepare", lambda *about: seen.append(about) or real(*about))
+    prudent.solve(spare_parts(6, 4), 0.05, slack=0.001)
+    assert len(seen) == 1
+
+
+def test_a_bound_that_is_stopped_leaves_the_plan(monkeypatch):
+    def late(self, sure):
+        raise Stopped("time", "this")
+
+    model = prudent.domains.betting_game()
+    whole = prudent.solve(model, 0.2, slack=0.05)
+    monkeypatch.setattr(Single, "least_expected", late)
+    plan = prudent.solve(model, 0.2, slack=0.05, time_limit=100)
+    assert plan.expected == whole.expected and plan.expected_lower <= whole.expected_lower
+    assert any("stopped at the time limit" in note for note in plan.notes)

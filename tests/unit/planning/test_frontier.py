@@ -3,7 +3,9 @@ import pytest
 
 import prudent
 import prudent.methods.mean_cvar
+from cycles import walk
 from plans import same_policy
+from prudent.runtime.limits import Stopped
 from strategies import noisy_table
 
 
@@ -322,3 +324,35 @@ def test_a_limit_that_a_plan_meets_exactly_is_met(limit, randomise):
     assert plan.expected == pytest.approx(7, rel=1e-12)
     assert plan.expected_lower <= 7
     assert plan.cvar == pytest.approx(12, rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [60, 20_000])
+def test_where_time_ends_before_the_first_point_there_is_the_plan_at_hand(n):
+    model = walk(n)
+    found = prudent.frontier(model, 0.05, time_limit=1e-9)
+    (point,) = found.points
+    assert found.status == "gap_not_reached" and found.gap == np.inf and np.isnan(point.cvar)
+    assert np.isnan(point.expected) == (n == 20_000)
+    assert any("stopped at the time limit" in note for note in found.notes)
+    assert "how far" in str(found.table()) and "unknown" in repr(found) and found.to_dict()["gap"] is None
+    plan = found.plan(0)
+    assert plan.status == "gap_not_reached" and np.isinf(plan.max_cvar) and plan.lower < plan.upper
+    if n == 60:
+        truth = prudent.solve(model, 0.05)
+        assert found.lower <= truth.upper and plan.lower <= truth.upper and truth.lower <= plan.upper
+        assert found.least_expected(truth.upper) <= truth.expected
+    with pytest.raises(prudent.PrudentError, match="no point whose CVaR is known; raise time_limit="):
+        prudent.plot.frontier(found)
+
+
+def test_where_time_ends_at_the_cheapest_plan_the_safest_is_there(monkeypatch):
+    def late(self):
+        raise Stopped("time", "this")
+
+    model = prudent.domains.betting_game()
+    whole = prudent.frontier(model, 0.2)
+    monkeypatch.setattr(prudent.methods.mean_cvar.Weighing, "_cheapest", late)
+    found = prudent.frontier(model, 0.2, time_limit=100)
+    assert [(p.expected, p.cvar) for p in found.points] == [(whole.points[-1].expected, whole.points[-1].cvar)]
+    assert found.status == "gap_not_reached" and found.gap >= found.points[0].expected - whole.points[0].expected
+    assert any("stopped at the time limit of 100 seconds" in note for note in found.notes)

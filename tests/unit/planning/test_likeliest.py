@@ -130,3 +130,19 @@ def test_counts_stay_with_the_outcomes_that_are_left():
     plan = prudent.solve(model, 0.1, goal="likeliest", dead_end_cost=9)
     assert plan.model.count.tolist() == [8.0, 2.0, 0.0]  # giving up was never seen
     assert plan.model.action_names[0] == "better"
+
+
+def test_a_chance_that_is_not_found_in_time_is_no_matter_of_digits():
+    n, rng = 20_000, np.random.default_rng(0)
+    successor = np.clip(np.arange(n)[:, None] + rng.integers(-100, 101, (n, 3)), 0, n)
+    successor[0] = n + 1  # a dead end
+    model = prudent.from_arrays(
+        np.append(np.arange(n + 1), [n, n + 1]),
+        np.append(3 * np.arange(n + 1), 3 * n + 1),
+        np.append(rng.dirichlet(np.ones(3), n).ravel(), 1.0),
+        np.append(successor.ravel(), n + 1),
+        np.ones(3 * n + 1),
+        initial=n // 2,
+    )
+    with pytest.raises(prudent.PrudentError, match="maximal probability of reaching a goal takes longer than the time"):
+        prudent.solve(model, 0.05, goal="likeliest", dead_end_cost=100, time_limit=0.05)

@@ -4,11 +4,13 @@ import math
 import os
 import signal
 import tracemalloc
+from dataclasses import replace
 
 import pytest
 
 import prudent
 from prudent.planning import search
+from prudent.runtime.limits import Limits
 
 
 def street(state):
@@ -335,3 +337,29 @@ def test_memory_counts_what_is_explored_and_solved(actions):
     finally:
         tracemalloc.stop()
     assert "stopped at the 2 MB limit" in " ".join(plan.notes) and limit / 2 < peak < 2 * limit
+
+
+@pytest.mark.parametrize("fallback", [None, 500, lambda state: -1])
+@pytest.mark.parametrize("dead_end_cost", [None, 10_000])
+def test_a_solve_that_is_stopped_does_not_replace_a_better_plan(fallback, dead_end_cost, monkeypatch):
+    stages, real = [], search.run_method
+
+    def stopped_once(job, *about):
+        if len(stages) == 2:
+            job = replace(job, limits=Limits(10**9, 1e-9))
+        stages.append(real(job, *about))
+        return stages[-1]
+
+    monkeypatch.setattr(search, "run_method", stopped_once)
+    monkeypatch.setattr(search, "GROWTH", 0)
+    monkeypatch.setattr(search, "AT_LEAST", 1)
+    plan = prudent.search(12, street, 0.1, fallback=fallback, dead_end_cost=dead_end_cost, time_limit=100)
+    monkeypatch.undo()
+    whole = prudent.search(12, street, 0.1)
+    assert stages[2].stopped == "time" and stages[2].bracket.gap > stages[1].bracket.gap
+    assert plan.status == "gap_not_reached" and plan.lower <= whole.cvar <= plan.upper
+    assert not any("best plan found" in note or "before the tail" in note for note in plan.notes)
+    if fallback is None:
+        assert plan.policy is stages[1].found.policy
+    else:
+        assert plan.upper < 5000

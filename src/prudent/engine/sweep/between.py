@@ -24,6 +24,10 @@ from prudent.runtime.team import side_by_side
 
 __all__ = ["BetweenSweep"]
 
+FEW, AT_ONCE = 128, 2**26
+"""How many levels are settled in one call at least, if that is not much work; and the most numbers for which room is
+made beforehand."""
+
 OPERATIONS = 4
 """The operations of a sum with values between levels, as a multiple of those of a plain weighted sum."""
 
@@ -81,16 +85,17 @@ class BetweenSweep(Backend):
         """Return the memory of the values."""
         if not prepared.between:
             return 0
-        at_once = cls.batch // cls.outcomes(prepared) + 1
-        most = levels if keep else min(levels, 2 * _looked_back(prepared) + at_once)
+        most = levels if keep else min(levels, _held(prepared))
         return 8 * prepared.n_states * (most + 1 + PAD)
 
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._widen(last)
-        self._reach(last)
-        self._settle(self.done, last)
-        self.done = last
+        while self.done < last:  # a few levels at a time, for which the table has room
+            end = min(self.done + _at_once(self.task.prepared), last)
+            self._reach(end)
+            self._settle(self.done, end)
+            self.done = end
 
     def _settle(self, first: int, last: int) -> None:
         base, start, at = self.task.base.low, self.task.prepared.start, -self.origin
@@ -115,7 +120,11 @@ class BetweenSweep(Backend):
         if last - first <= width:
             shift_left(self.table, dropped, kept)
         else:
-            wider = np.empty((n, last - first + (looked // 2 if dropped else 0)))
+            held = min(_held(self.task.prepared), self.task.most + 1 + PAD)
+            at_once = not self.task.keep and n * held <= AT_ONCE  # then there are never two large tables
+            wider = np.empty(
+                (n, max(last - first, held) if at_once else last - first + (looked // 2 if dropped else 0))
+            )
             wider[:, :kept] = self.table[:, dropped : dropped + kept]
             self.table = wider
         self.origin = first
@@ -157,3 +166,14 @@ def _nearest_first(arcs: Arcs, base: FloatArray) -> Arcs:
 def _looked_back(prepared: Prepared) -> int:
     """Return how many levels back a level looks at most."""
     return int(prepared.cost.max(initial=0)) + PAD
+
+
+def _at_once(prepared: Prepared) -> int:
+    """Return how many levels are settled in one call."""
+    few = min(BetweenSweep.batch // BetweenSweep.outcomes(prepared) + 1, FEW)
+    return max(_looked_back(prepared) // 2, few)
+
+
+def _held(prepared: Prepared) -> int:
+    """Return for how many levels the table has room: those looked back to, and some that are settled before a shift."""
+    return _looked_back(prepared) + 2 * _at_once(prepared)

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 import prudent
+from cents import maintenance
 from prudent.engine.prepare import prepare
+from prudent.engine.sweep.between import BetweenSweep
 from prudent.engine.sweep.bounded import bounded_sweep, surely_above, without_safety
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
-from prudent.kernels.sweep import Base, Terms
+from prudent.kernels.sweep import Aims, Base, Terms
 from prudent.runtime.limits import Limits
 
 STEP = 0.5
@@ -140,3 +142,21 @@ def test_the_base_says_what_is_lost_without_budget():
     base = Base(*(values + 1.0 for values in least.base[:2]), least.value)
     found = bounded_sweep(prepared, base, least_worst_case(prepared), Limits(10**9), most=3, bounded=False)
     assert found.excess[0] == least.value[prepared.start] + 1
+
+
+def test_the_table_of_a_bound_is_made_once_as_large_as_foreseen(monkeypatch):
+    """However many levels are asked for at once."""
+    tables, real = [], BetweenSweep._settle
+
+    def settle(sweep, first, last):
+        prepared = sweep.task.prepared
+        looked = int(prepared.cost.max())
+        foreseen = BetweenSweep.table_bytes(prepared, 10**6, Aims(False, True), keep=False)
+        assert sweep.table.nbytes <= foreseen <= 8 * prepared.n_states * (2 * looked + 300)
+        tables.append(sweep.table)
+        real(sweep, first, last)
+
+    monkeypatch.setattr(BetweenSweep, "_settle", settle)
+    plan = prudent.solve(maintenance(), 0.05, step=2.0)
+    assert plan.lower < plan.upper < 1.002 * plan.lower and len(tables) > 3
+    assert len({id(table) for table in tables}) == 2  # the first one is for no level but those without budget
