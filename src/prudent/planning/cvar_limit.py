@@ -16,9 +16,11 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.bellman import UNIT
-from prudent.errors import PrudentError, TooLarge, as_number
+from prudent.engine.values.expected_cost import surely_expected
+from prudent.errors import Defect, PrudentError, TooLarge, as_number
 from prudent.kernels.choices import Choices
 from prudent.methods.exact import Explored, explore, solution_for
+from prudent.methods.expected import at_hand
 from prudent.methods.mean_cvar import TASK, Found, Single, Weighing
 from prudent.methods.mixture import Mixing, Mixture
 from prudent.methods.solution import Solution
@@ -110,8 +112,15 @@ def cap_of(
 class _Safest:
     """The plan of minimal CVaR, and the sweeps that found it."""
 
-    explored: Explored
+    found: Explored | None  # None: stopped before any sweep
     solution: Solution
+
+    @property
+    def explored(self) -> Explored:
+        """The sweeps; only a plan that was not stopped may be asked."""
+        if self.found is None:
+            raise Defect("a plan at hand was asked for its sweeps")
+        return self.found
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,8 @@ def solve_within(job: Job, cap: Cap) -> Plan:
             "max_cvar"
         )
     kept = most >= bracket.upper or (bracket.closed and not optimum.stopped)
-    found = _stage(safest, replace(optimum, expected_lower=safest.found.explored.least), safest.stopped)
+    least = float(surely_expected(safest.prepared)[safest.prepared.start])
+    found = _stage(safest, replace(optimum, expected_lower=least), safest.stopped)
     if kept and not optimum.stopped and safest.stopped != "interrupted":
         limit = _Limit(most if exact else max(most, bracket.upper), upto, cap.randomise)
         with job.limits, in_force(job.limits.without_time):
@@ -158,10 +168,11 @@ def solve_within(job: Job, cap: Cap) -> Plan:
         )
         status = plan.status if plan.status == "interrupted" else "gap_not_reached"
         plan = replace(plan, status=status, notes=(*plan.notes, note))
-    if found.found.policy is optimum.policy and found.stopped:
-        note = "stopped before the limit on CVaR could be used; this is a plan for the minimal CVaR"
-        return replace(plan, notes=(*plan.notes, note))
-    return replace(plan, notes=(*plan.notes, _bought(plan, optimum, safest.prepared)))
+    if found.found.policy is optimum.policy and (found.stopped or not kept):
+        note = "stopped before the limit on CVaR could be used; " if found.stopped else ""
+        aim = "lowest expected cost" if safest.found.found is None else "minimal CVaR"
+        return replace(plan, notes=(*plan.notes, f"{note}this is a plan for the {aim}"))
+    return replace(plan, notes=(*plan.notes, _bought(plan, optimum, safest.prepared, known=Target().reached(bracket))))
 
 
 def _plain(job: Job, cap: Cap) -> Stage[_Safest]:
@@ -174,11 +185,15 @@ def _plain(job: Job, cap: Cap) -> Stage[_Safest]:
         solution = solution_for(explored, job.alpha, limits=limits.for_the_rest)
         return stage_of(prepared, solution, job.alpha, began).holding(_Safest(explored, solution))
 
+    def unfinished(prepared: Prepared, stopped: str) -> Stage[_Safest]:
+        stage = stage_of(prepared, at_hand(prepared, job.alpha, stopped), job.alpha, now())
+        return stage.holding(_Safest(None, stage.found))
+
     def bounded(target: Target) -> Stage[_Safest]:
         def first(prepared: Prepared, alpha: float) -> float:
             return first_step(prepared, alpha, target, limits)
 
-        return replace(job, target=target, limits=limits).refined(attempt, first)
+        return replace(job, target=target, limits=limits).refined(attempt, first, at_hand=unfinished)
 
     with limits:
         stage = bounded(job.target if job.target.exact else Target())
@@ -199,7 +214,7 @@ def _attempt(job: Job, safest: Stage[_Safest], limit: _Limit) -> Stage[Solution]
     if not stopped and found.expected > least:
         bounds = list[float]()
         stopped = _stopped(lambda: bounds.append(here.search.least_expected(here.sure)))
-        least = max(least, *bounds)
+        least = max([least, *bounds])
     found = replace(found, expected_lower=min(max(least, explored.least), found.expected))
     return _stage(safest, found, stopped or safest.stopped)
 
@@ -352,19 +367,20 @@ def _shown(bracket: Bracket) -> str:
     return high if low == high else f"between {low} and {high}"
 
 
-def _bought(plan: Plan, optimum: Solution, prepared: Prepared) -> str:
-    """Describe the CVaR that a limit costs and the expected cost that it saves."""
+def _bought(plan: Plan, optimum: Solution, prepared: Prepared, *, known: bool) -> str:
+    """Describe the CVaR that a limit costs and the expected cost that it saves; ``known``: the minimal CVaR is."""
     cvar, mean = prepared.scale.in_units(optimum.cvar), prepared.scale.in_units(optimum.expected)
     more, saved = max(plan.cvar - cvar, 0.0), max(mean - plan.expected, 0.0)
     share = f" ({saved / abs(mean):.1%})" if mean != 0 else ""
     scale = prepared.scale
-    exact, known = (certain(gap, scale.money) for gap in (0.0, plan.upper - plan.lower if scale.rounded else 0.0))
+    exact, near = (certain(gap, scale.money) for gap in (0.0, plan.upper - plan.lower if scale.rounded else 0.0))
     expected, lowered = number(mean, exact), number(saved, exact)
+    lowest = "minimal CVaR" if known else "lowest CVaR found"
     if np.isnan(more):
-        return f"at the minimal CVaR the expected cost is {expected}; the limit lowers it by {lowered}{share}"
+        return f"at the {lowest} the expected cost is {expected}; the limit lowers it by {lowered}{share}"
     return (
-        f"at the minimal CVaR, {number(cvar, known)}, the expected cost is {expected}; an extra CVaR of "
-        f"{number(more, known)} lowers it by {lowered}{share}"
+        f"at the {lowest}, {number(cvar, near)}, the expected cost is {expected}; an extra CVaR of "
+        f"{number(more, near)} lowers it by {lowered}{share}"
     )
 
 
