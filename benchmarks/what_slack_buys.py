@@ -3,9 +3,9 @@
     python benchmarks/what_slack_buys.py [ALPHA]
 
 For each domain the optimum, then the best plan found within 1, 2 and 5% more CVaR, what no plan within that can beat,
-and what drawing one of two policies attains (on costs with a common step).  Then the same limits on a store of spare parts
-with prices in cents, 4,143 states and 574,154 outcomes: how far the CVaR is from the limit, and the processor time in
-units of a plain solve.
+and what drawing one of two policies attains (on costs with a common step).  Then the same limits on a store of spare
+parts with prices in cents, 4,143 states and 574,154 outcomes: how far the CVaR is from the limit, and the processor
+time in units of a plain solve.
 """
 
 import sys
