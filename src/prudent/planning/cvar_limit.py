@@ -143,10 +143,11 @@ def solve_within(job: Job, cap: Cap) -> Plan:
         note = f"the limit on CVaR, {most:.9g}, may not be kept: the optimal CVaR is {_shown(bracket)}, and {own}"
         status = plan.status if plan.status == "interrupted" else "gap_not_reached"
         plan = replace(plan, status=status, notes=(*plan.notes, note))
-    if found.found.policy is optimum.policy and found.stopped:
-        which = "" if safest.found.explored is None else "; this is a plan for the minimal CVaR"
-        return replace(plan, notes=(*plan.notes, f"stopped before the limit on CVaR could be used{which}"))
-    return replace(plan, notes=(*plan.notes, _bought(plan, optimum, safest.prepared)))
+    if found.found.policy is optimum.policy and (found.stopped or not kept):
+        note = "stopped before the limit on CVaR could be used; " if found.stopped else ""
+        aim = "lowest expected cost" if safest.found.explored is None else "minimal CVaR"
+        return replace(plan, notes=(*plan.notes, f"{note}this is a plan for the {aim}"))
+    return replace(plan, notes=(*plan.notes, _bought(plan, optimum, safest.prepared, known=Target().reached(bracket))))
 
 
 def _plain(job: Job, cap: Cap, share: float) -> Stage[_Safest]:
@@ -261,17 +262,18 @@ def _shown(bracket: Bracket) -> str:
     return high if low == high else f"between {low} and {high}"
 
 
-def _bought(plan: Plan, optimum: Solution, prepared: Prepared) -> str:
-    """Describe the CVaR that a limit costs and the expected cost that it saves."""
+def _bought(plan: Plan, optimum: Solution, prepared: Prepared, *, known: bool) -> str:
+    """Describe the CVaR that a limit costs and the expected cost that it saves; ``known``: the minimal CVaR is."""
     cvar, mean = prepared.scale.in_units(optimum.cvar), prepared.scale.in_units(optimum.expected)
     more, saved = max(plan.cvar - cvar, 0.0), max(mean - plan.expected, 0.0)
     share = f" ({saved / abs(mean):.1%})" if mean != 0 else ""
     scale = prepared.scale
-    exact, known = (certain(gap, scale.money) for gap in (0.0, plan.upper - plan.lower if scale.rounded else 0.0))
+    exact, near = (certain(gap, scale.money) for gap in (0.0, plan.upper - plan.lower if scale.rounded else 0.0))
     expected, lowered = number(mean, exact), number(saved, exact)
+    lowest = "minimal CVaR" if known else "lowest CVaR found"
     if np.isnan(more):
-        return f"at the minimal CVaR the expected cost is {expected}; the limit lowers it by {lowered}{share}"
+        return f"at the {lowest} the expected cost is {expected}; the limit lowers it by {lowered}{share}"
     return (
-        f"at the minimal CVaR, {number(cvar, known)}, the expected cost is {expected}; an extra CVaR of "
-        f"{number(more, known)} lowers it by {lowered}{share}"
+        f"at the {lowest}, {number(cvar, near)}, the expected cost is {expected}; an extra CVaR of "
+        f"{number(more, near)} lowers it by {lowered}{share}"
     )

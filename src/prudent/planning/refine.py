@@ -224,7 +224,7 @@ def finer_step(
     finer = short_step(step * max(ratio, FINEST), prepared)
     if limits.stop:
         return Next(step, limits.stop)
-    if target.exact and limits.time_limit is None and stage.levels * step / finer * _work(prepared) > MODEST:
+    if target.exact and limits.time_limit is None and stage.levels * step / finer * _work(prepared) > LITTLE:
         return Next(step, "work")
     if finer < COMMON * finest:
         finer = finest

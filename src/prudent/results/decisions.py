@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -40,8 +41,8 @@ SHOWN = 50
 COLUMNS = ("state", "at_least", "at_most", "action")
 ENDS = COLUMNS[1:3]
 
-NEAR = 1e-9
-"""How far beyond the end of a range a cost counts as on it, relative to its size: the rounding error of a sum."""
+NEAR = 1e-12
+"""How far beyond the end of a range a cost counts as on it, relative to that end: the rounding error of a sum."""
 
 PATIENCE = 5.0
 """The most seconds that the evaluation of a table takes."""
@@ -115,15 +116,14 @@ class Decisions(Shown):
         if state not in self._by_state:
             raise PrudentError(f"there is no row for state {state!r}, in which no run of the table is")
         ends, actions = self._by_state[state]
-        place = np.searchsorted(ends, spent - NEAR * np.maximum(np.abs(spent), 1.0))
-        return [actions[i] for i in np.minimum(place, len(actions) - 1).tolist()]
+        return [actions[i] for i in np.searchsorted(ends, spent).tolist()]
 
     @cached_property
     def _by_state(self) -> dict[Hashable, tuple[FloatArray, list[Hashable]]]:
         found: dict[Hashable, list[Decision]] = {}
         for row in self.rows:
             found.setdefault(row.state, []).append(row)
-        return {s: (np.array([row.at_most for row in rows]), [row.action for row in rows]) for s, rows in found.items()}
+        return {state: (_between(rows), [row.action for row in rows]) for state, rows in found.items()}
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -281,6 +281,12 @@ def _range(row: Decision, rounded: bool) -> str:
     return f"{low} to {high}" if row.at_most > row.at_least else low
 
 
+def _between(rows: list[Decision]) -> FloatArray:
+    """Return a cost between every two rows of a state: in the middle, or just above the end where they meet."""
+    end, begin = np.array([(row.at_most, after.at_least) for row, after in pairwise(rows)]).reshape(-1, 2).T
+    return np.asarray(end + np.maximum((begin - end) / 2, NEAR * np.abs(end)))
+
+
 def _both(table: Decisions, plan: "Plan") -> tuple[str, ...]:
     """Say what the table is, and give its numbers beside those of the plan."""
     step = plan.policy.prepared.scale.step
@@ -290,16 +296,16 @@ def _both(table: Decisions, plan: "Plan") -> tuple[str, ...]:
     )
     digits = certain(0.0, plan.policy.prepared.scale.money)
     sure = plan.method == "exact" and plan.objective is None and plan.max_cvar == np.inf
-    most = f"at most {at_most(plan.upper, digits)}" if sure and np.isfinite(plan.upper) else ""
     agent = f"the plan by its agent: expected cost {plan.own_expected}, CVaR {plan.own_cvar}"
-    agent += f" and {most}" if most and most not in agent else ""
+    if sure and np.isfinite(plan.upper) and " at most " not in agent:  # that bound is the agent's, not the table's
+        agent += f" and at most {at_most(plan.upper, digits)}"
     try:
         found = evaluate(plan.model, table, time_limit=PATIENCE)
     except PrudentError:  # it takes too long, or too much memory
-        return first, f"{agent}; this table: unknown, since evaluating it takes too long{most and ', but CVaR ' + most}"
+        return first, f"{agent}; this table: unknown, since evaluating it takes too long"
     about = "about " if found.grouped else ""
     own = f"expected cost {about}{number(found.mean, digits)}, CVaR {about}{number(found.cvar(plan.alpha), digits)}"
-    return first, f"{agent}; this table: {own}{' and ' + most if about and most else ''}"
+    return first, f"{agent}; this table: {own}"
 
 
 def check_csv_path(path: str | PathLike[str]) -> None:

@@ -131,6 +131,40 @@ def test_stopped_while_the_bound_is_sought(monkeypatch, randomise):
     assert "an extra CVaR of" in plan.notes[-1]
 
 
+@pytest.mark.parametrize("limit", [{"absolute_slack": 1.0}, {"slack": 0.05}, {"max_cvar": 15.0}, {"max_cvar": 1e12}])
+def test_a_limit_without_time_for_any_sweep_has_an_answer(limit):
+    for seconds in (1e-9, 0.01, 0.05):
+        plan = prudent.solve(refund(), 0.05, time_limit=seconds, **limit)
+        assert plan.lower <= 10 * 2**0.5 <= plan.upper
+        assert plan.upper <= plan.max_cvar or (
+            plan.status == "gap_not_reached" and any(UNKEPT in note for note in plan.notes)
+        )
+    rng = np.random.default_rng(0)
+    actions = {s: {"a": [(0.3, int(rng.integers(300)), 7), (0.7, (s + 1) % 301, 2)]} for s in range(300)}
+    plan = prudent.solve(prudent.build(0, actions.get, goals=[300]), 0.05, time_limit=1e-9, **limit)
+    assert np.isfinite(plan.lower) and plan.lower <= plan.upper
+    assert any("stopped at the time limit" in note for note in plan.notes)
+
+
+def test_bounds_without_time_to_prove_them_are_those_at_hand(monkeypatch):
+    def late(*_):
+        raise Stopped("time", "weighing")
+
+    model = spare_parts(6, 4)
+    plain = prudent.solve(model, 0.05)
+    monkeypatch.setattr("prudent.methods.mean_cvar.Single.least_expected", late)
+    plan = prudent.solve(model, 0.05, slack=0.02, time_limit=1000)
+    check_kept(model, 0.05, plan, plain, 1.02 * plain.upper)
+    assert plan.expected_lower < plan.expected
+
+
+def test_only_a_known_optimum_is_called_minimal():
+    for options in ({"max_cvar": 20.0}, {"max_cvar": 30.0}, {"absolute_slack": 1.0}):
+        plan = prudent.solve(refund(), 0.05, time_limit=4, **options)
+        assert plan.lower < 0 < plan.upper
+        assert not any("at the minimal CVaR" in note for note in plan.notes)
+
+
 def test_a_step_too_coarse_to_keep_a_limit_is_told():
     model = spare_parts(6, 4)
     plain = prudent.solve(model, 0.05)

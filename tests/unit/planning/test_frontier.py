@@ -196,7 +196,7 @@ def test_time_runs_out_within_a_limit():
     model = prudent.domains.inventory_control()
     plan = prudent.solve(model, 0.2, slack=0.01, time_limit=1e-9)
     assert plan.status == "gap_not_reached"
-    assert plan.lower <= plan.cvar <= plan.upper
+    assert plan.lower <= prudent.solve(model, 0.2).cvar and plan.upper >= prudent.evaluate(model, plan.policy).cvar(0.2)
     assert any("stopped at the time limit" in note for note in plan.notes)
     assert "stopped before the limit" in plan.notes[-1]
 
