@@ -223,3 +223,11 @@ def test_a_step_is_chosen_that_fits_the_memory():
         prudent.solve(model, 0.05, uncertainty=sets, memory="2MB", step=0.01)
     named = float(str(refused.value).split("from about ")[1].split()[0])
     assert prudent.solve(model, 0.05, uncertainty=sets, memory="2MB", step=named).upper >= plan.lower
+
+
+def test_where_no_excess_is_left_nature_chooses_for_the_budgets_below():
+    """With one policy and no choice between levels, the bounds meet."""
+    model = prudent.build("s", {"s": {"a": [(0.9, "g", 1), (0.1, "g", 10)]}})
+    sets = prudent.Intervals(np.array([0.8, 0.05]), np.array([0.95, 0.2]))
+    plan = prudent.solve(model, 0.5, uncertainty=sets)
+    assert plan.status == "optimal" and plan.lower == pytest.approx(4.6) == plan.upper

@@ -93,7 +93,7 @@ Advance = Callable[[int, int, Tables], None]
 
 def _without_cycles(model: Uncertain, worst: WorstMean, tile: int, limits: Limits) -> Advance:
     base, sets, order, safe = worst.base, model.sets, model.order, _worst_case(model, worst.choice) + 1
-    orders, most = (model.fresh_order, model.fresh_order), max(min(limits.threads, order.width), 1)
+    orders, most = _worst_first(model, worst), max(min(limits.threads, order.width), 1)
     scratch = [new_scratch(model, orders, tile) for _ in range(most)]
 
     def advance(first: int, last: int, tables: Tables) -> None:
@@ -115,8 +115,20 @@ def _worst_case(model: Uncertain, choice: IntArray) -> IntArray:
 
 def _with_cycles(model: Uncertain, worst: WorstMean, _: int, limits: Limits) -> Advance:
     blocks, base = model.prepared.free_blocks[:2], worst.base
-    scratch = new_scratch(model, (model.fresh_order, model.fresh_order), tile_of(model))
+    scratch = new_scratch(model, _worst_first(model, worst), tile_of(model))
     return lambda first, last, tables: settle(*blocks, first, last, model.sets, base, tables, TIE, scratch)
+
+
+def _worst_first(model: Uncertain, worst: WorstMean) -> tuple[IntArray, IntArray]:
+    """Return the outcomes of each action in the order in which nature fills them without budget, once for each table.
+
+    Where values tie, as where no excess is left, the order of the level before stays: nature's choice is then also the
+    worst one for budgets between the two levels.
+    """
+    sets = model.sets
+    action = np.repeat(np.arange(len(sets.outcome_start) - 1), np.diff(sets.outcome_start))
+    order = np.lexsort((-(sets.cost + worst.base.upper[sets.successor]), action))
+    return order, order.copy()
 
 
 def _advice(model: Uncertain, sure: float, memory: int) -> str:
