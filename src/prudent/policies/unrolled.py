@@ -197,16 +197,21 @@ class UnrolledPolicy(BudgetPolicy):
         )
 
     def named(self, steps: list[tuple[int, int, int]]) -> tuple[tuple[Hashable, Hashable, float], ...]:
-        """Return a walk by its states, actions and costs in the user's words."""
+        """Return a walk by its states, actions and costs in the user's words.
+
+        Inside an end component that was collapsed, only the action that leaves it is named, in the state that has it.
+        """
         prepared, model = self.prepared, self.prepared.model
-        # A member stands for its end component; the first chance step has no state of the model.
+        # The last member of a component stands for it at the end; the first chance step has no state of the model.
         state_of, member = prepared.members.state_of, np.full(prepared.n_states, -1, dtype=np.int64)
         member[state_of[state_of >= 0]] = np.flatnonzero(state_of >= 0)
+        played = [int(prepared.model_action[a]) for _, a, _ in steps]
+        at = [model.state_of_action(action) if action >= 0 else -1 for action in played]
+        after = [*at[1:], *(int(member[self.origin[prepared.successor[o]]]) for _, _, o in steps[-1:])]
         path = []
-        for s, a, o in steps:
-            here, there = member[self.origin[s]], member[self.origin[prepared.successor[o]]]
+        for here, there, action, (_, _, o) in zip(at, after, played, steps, strict=True):
             if here >= 0:
                 gain = int(prepared.fine[o]) - int(prepared.scale.luck[there]) + int(prepared.scale.luck[here])
-                played = model.action(int(prepared.model_action[a]))
-                path.append((model.state(int(here)), played, float(prepared.scale.lattice.value(gain))))
+                cost = float(prepared.scale.lattice.value(gain))
+                path.append((model.state(here), model.action(action), cost))
         return tuple(path)

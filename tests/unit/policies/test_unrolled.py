@@ -134,3 +134,16 @@ def test_walks_cost_what_was_charged_and_what_rounding_left_out(step):
     assert set(runs.costs.round(9)) == {1.5, 2.5, 4.0, 5.0}
     assert [sum(cost for _, _, cost in path) for path in runs.paths] == pytest.approx(runs.costs.tolist(), abs=1e-9)
     assert {(s, a) for path in runs.paths for s, a, _ in path} == {("s", "a"), ("t", "b")}
+
+
+def test_paths_name_states_that_have_the_actions_played():
+    table = {
+        0: {"stay": [(1, 0, 0)], "on": [(1, 1, 0)], "aside": [(1, 2, 0)]},
+        1: {"try": [(0.5, 3, 0), (0.5, 0, 0)]},
+        2: {"back": [(1, 0, 0)]},
+    }
+    plan = prudent.solve(prudent.build({0: 0.25, 1: 0.75}, table.get, goals=[3]), 0.05, method="cvar-ev")
+    assert isinstance(plan.policy, UnrolledPolicy)
+    paths = prudent.simulate(plan.model, plan.policy, episodes=20, seed=3, paths=20).paths
+    assert {state for path in paths for state, *_ in path} == {0, 1}
+    assert all(action in table[state] for path in paths for state, action, _ in path)
