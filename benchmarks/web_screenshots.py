@@ -20,6 +20,7 @@ VIEWS = [
     ("betting-game", "?model=betting-game&alpha=0.2&run=1", WIDE, "light", "bold"),
     ("betting-game-dark", "?model=betting-game&alpha=0.2&run=1", WIDE, "dark", "bold"),
     ("betting-game-phone", "?model=betting-game&alpha=0.2&run=1", PHONE, "light", "bold"),
+    ("betting-game-phone-dark", "?model=betting-game&alpha=0.2&run=1", PHONE, "dark", "bold"),
     ("deep-sea-treasure", "?model=deep-sea-treasure&alpha=0.1&run=3", WIDE, "light", "end"),
     ("deep-sea-treasure-phone-dark", "?model=deep-sea-treasure&alpha=0.1&run=3", PHONE, "dark", "end"),
     ("inventory-control", "?model=inventory-control&alpha=0.05&run=2", WIDE, "light", "bold"),
@@ -29,7 +30,7 @@ VIEWS = [
     ("error", "?model=betting-game&set=stages%3D0&alpha=0.1", WIDE, "light", "error"),
 ]
 
-FRONT = {"betting-game": 1132, "betting-game-dark": 1132, "betting-game-phone": 1010}
+FRONT = {"betting-game": 1132, "betting-game-dark": 1132, "betting-game-phone": 1010, "betting-game-phone-dark": 1010}
 """Views whose upper part, so many pixels of it, is for the README and the documentation (``docs/pictures``)."""
 
 
