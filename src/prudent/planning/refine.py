@@ -115,7 +115,7 @@ def modest(prepared: Prepared, alpha: float, most: float = np.inf) -> bool:
     Without cycles only little work counts as modest, since larger work can be focused on what matters.  No sweep goes
     beyond ``most`` levels.
     """
-    enough = max(FEW, (LITTLE if prepared.acyclic else MODEST) / _work(prepared))
+    enough = max(FEW, _at_once(prepared) / _work(prepared))
     return most <= enough or _within(prepared, alpha, enough)
 
 
@@ -224,7 +224,11 @@ def finer_step(
     finer = short_step(step * max(ratio, FINEST), prepared)
     if limits.stop:
         return Next(step, limits.stop)
-    if target.exact and limits.time_limit is None and stage.levels * step / finer * _work(prepared) > LITTLE:
+    if (
+        target.exact
+        and limits.time_limit is None
+        and stage.levels * step / finer * _work(prepared) > _at_once(prepared)
+    ):
         return Next(step, "work")
     if finer < COMMON * finest:
         finer = finest
@@ -266,6 +270,11 @@ def _fitting(step: float, prepared: Prepared) -> float:
     """Return a step, or the nearest multiple of the common step, if there is one."""
     lattice = prepared.scale.lattice.step
     return step if prepared.scale.slip > 0 else max(round(step / lattice), 1) * lattice
+
+
+def _at_once(prepared: Prepared) -> float:
+    """Return the work up to which a sweep of all budgets is modest; without cycles, larger ones can be focused."""
+    return LITTLE if prepared.acyclic else MODEST
 
 
 def _work(prepared: Prepared) -> float:
