@@ -61,7 +61,7 @@ VERBS = [
 ]
 
 
-@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("width", [80, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("asked", VERBS, ids=lambda asked: " ".join(map(str, asked))[:40])
 def test_no_word_is_cut(asked, width, files, monkeypatch):
     monkeypatch.chdir(files)

@@ -61,7 +61,17 @@ def built(tmp_path_factory):
         page = PAGE.replace("CODE", code).replace("NAME", name)
         page = page.replace("CHECK", check) if check else page.replace(":check: CHECK\n", "")
         (folder / f"{name}.md").write_text(f"---\norphan: true\n---\n{page}")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", str(folder), str(folder / "out")]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-q",
+        "--no-color",
+        "-W",
+        "--keep-going",
+        str(folder),
+        str(folder / "out"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     said = re.split(rf"^{re.escape(str(folder))}/(\w+)\.md:", done.stderr, flags=re.MULTILINE)
     told = dict.fromkeys((*RIGHT, *WRONG), "")
