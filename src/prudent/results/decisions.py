@@ -156,10 +156,9 @@ class Decisions(Shown):
         """Return the table as CSV, or write it to a file (``.csv``, UTF-8), whole or not at all.
 
         Text is quoted, numbers are not; an open end is left empty; ``notes`` is not in the file.  A spreadsheet would
-        take a name for a formula if it
-        begins with ``=``, ``+``, ``-`` or ``@`` and is not a number; such a name gets an apostrophe in front, and so
-        does one that begins with an apostrophe: remove one to get the name.  Invisible characters at the beginning are
-        skipped in this.  :meth:`to_dict` and :meth:`to_frame` keep names as they are.
+        take a name for a formula if it begins with ``=``, ``+``, ``-`` or ``@`` and is not a number; such a name gets
+        an apostrophe in front, and so does one that begins with an apostrophe: remove one to get the name.  Invisible
+        characters at the beginning are skipped in this.  :meth:`to_dict` and :meth:`to_frame` keep names as they are.
 
         Parameters
         ----------
