@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import prudent
-import prudent.planning.solve
+import prudent.planning.cvar
 from prudent.engine.sweep.between import BetweenSweep
 from prudent.kernels.between import PAD
 from prudent.methods.objectives import MeanPlusCVaR
@@ -28,13 +28,13 @@ def meanings(kind):
 @pytest.fixture
 def stages(monkeypatch):
     """The stages of a solve."""
-    seen, stage_of = [], prudent.planning.solve.stage_of
+    seen, stage_of = [], prudent.planning.cvar.stage_of
 
     def noted(*args):
         seen.append(stage_of(*args))
         return seen[-1]
 
-    monkeypatch.setattr(prudent.planning.solve, "stage_of", noted)
+    monkeypatch.setattr(prudent.planning.cvar, "stage_of", noted)
     return seen
 
 

@@ -24,7 +24,7 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, restrict
 from prudent.errors import PrudentError, naming, printable
 from prudent.io.sealed import Tensors, seal, unseal
-from prudent.methods.objectives import Achieved
+from prudent.methods.objectives import OBJECTIVES, Achieved
 from prudent.methods.registry import METHODS
 from prudent.methods.solution import Nominal
 from prudent.models.graph import towards
@@ -40,7 +40,6 @@ __all__ = ["content_of", "parse"]
 
 FORMAT, VERSION = "prudent-plan", 1
 DEVICES = ("cpu", "gpu")
-OBJECTIVES = ("exceedance", "excess", "var", "mean-plus-cvar", "worst-case")
 NUMBERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("alpha", "step", "expected_lower", "seconds"), ()),
     **dict.fromkeys(("cvar", "var", "expected"), ("inf", "-inf", "nan")),
@@ -164,8 +163,8 @@ def _check_content(content: dict[str, Any]) -> None:
     if about is not None and not (
         isinstance(about, list)
         and len(about) == 5
-        and about[0] in OBJECTIVES
-        and (about[4] is None) == (about[0] in ("var", "worst-case"))
+        and about[0] in tuple(OBJECTIVES)
+        and (about[4] is None) == (not OBJECTIVES[about[0]].sought)
         and all(isinstance(x, float) and math.isfinite(x) for x in (about[1:4] if about[4] is None else about[1:]))
     ):
         raise PrudentError("objective is not valid")
@@ -224,7 +223,7 @@ def _policy(
     kind: type[BudgetPolicy], prepared: Prepared, tensors: Tensors, objective: list[Any] | None
 ) -> BudgetPolicy:
     """Return the policy; refuse one that plays unknown actions or may never reach a goal."""
-    counted = objective is not None and objective[0] in ("exceedance", "excess", "var")  # runs that exceed the budget
+    counted = objective is not None and OBJECTIVES[objective[0]].tail
     policy = kind.unpacked(prepared, tensors, int(counted))
     for _, part in policy.parts:
         # With budget left every run comes to an end: free cycles were collapsed, and all other actions use up budget.

@@ -5,14 +5,44 @@ bounds on the optimal value.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from prudent.errors import as_number
 
-__all__ = ["Achieved", "Exceedance", "Excess", "MeanPlusCVaR", "Objective", "ValueAtRisk", "WorstCase"]
+__all__ = ["OBJECTIVES", "Achieved", "Exceedance", "Excess", "MeanPlusCVaR", "Objective", "ValueAtRisk", "WorstCase"]
+
+
+class Objective:
+    """What a plan is for instead of CVaR, under all the names that it has."""
+
+    name: ClassVar[str]  # in plans and their files
+    word: ClassVar[str]  # in the command; with a parameter, that comes after a colon
+    label: ClassVar[str]  # in words, with {} for the parameter
+    sought: ClassVar[str] = ""  # the parameter, if there is one
+    tail: ClassVar[bool] = False  # whether its policies spend one level more than their budget: they count such runs
+
+    @property
+    def parameter(self) -> float | None:
+        """The budget or the weight, if there is one (internal)."""
+        return getattr(self, self.sought) if self.sought else None
 
 
 @dataclass(frozen=True)
-class Exceedance:
+class _OverBudget(Objective):
+    """An objective that counts what is above a budget."""
+
+    budget: float
+
+    sought = "budget"
+    tail = True
+
+    def __post_init__(self) -> None:
+        value = as_number("budget", self.budget, "a finite number", lambda x: abs(x) < float("inf"))
+        object.__setattr__(self, "budget", value)
+
+
+@dataclass(frozen=True)
+class Exceedance(_OverBudget):
     """The minimal probability that the total cost exceeds a budget, over plans that reach a goal with probability 1.
 
     Examples
@@ -24,15 +54,11 @@ class Exceedance:
     (0.1, 'e')
     """
 
-    budget: float
-
-    def __post_init__(self) -> None:
-        value = as_number("budget", self.budget, "a finite number", lambda x: abs(x) < float("inf"))
-        object.__setattr__(self, "budget", value)
+    name, word, label = "exceedance", "exceed", "P(cost > {:g})"
 
 
 @dataclass(frozen=True)
-class Excess:
+class Excess(_OverBudget):
     """The minimal expected excess over a budget: the cost above it, averaged over all runs.
 
     A plan of minimal CVaR has the minimal expected excess over its VaR; see :func:`replan`.  Gaps are relative to the
@@ -47,15 +73,11 @@ class Excess:
     (0.2, 'e')
     """
 
-    budget: float
-
-    def __post_init__(self) -> None:
-        value = as_number("budget", self.budget, "a finite number", lambda x: abs(x) < float("inf"))
-        object.__setattr__(self, "budget", value)
+    name, word, label = "excess", "excess", "expected excess over {:g}"
 
 
 @dataclass(frozen=True)
-class ValueAtRisk:
+class ValueAtRisk(Objective):
     """The minimal VaR at alpha, and with it the minimal probability of a higher cost.
 
     Examples
@@ -67,9 +89,11 @@ class ValueAtRisk:
     (7.0, 7.0)
     """
 
+    name, word, label, tail = "var", "var", "VaR", True
+
 
 @dataclass(frozen=True)
-class MeanPlusCVaR:
+class MeanPlusCVaR(Objective):
     """The minimal sum of the expected cost and a weight times CVaR at alpha.
 
     Examples
@@ -83,13 +107,15 @@ class MeanPlusCVaR:
 
     weight: float
 
+    name, word, label, sought = "mean-plus-cvar", "mean+cvar", "expected cost + {:g} CVaR", "weight"
+
     def __post_init__(self) -> None:
         value = as_number("weight", self.weight, "a number above 0 and at most 1e6", lambda x: 0 < x <= 1e6)
         object.__setattr__(self, "weight", value)
 
 
 @dataclass(frozen=True)
-class WorstCase:
+class WorstCase(Objective):
     """The minimal worst-case cost.
 
     Examples
@@ -101,8 +127,13 @@ class WorstCase:
     (10.0, 'd')
     """
 
+    name, word, label = "worst-case", "worst-case", "worst-case cost"
 
-Objective = Exceedance | Excess | ValueAtRisk | MeanPlusCVaR | WorstCase
+
+OBJECTIVES: dict[str, type[Objective]] = {
+    kind.name: kind for kind in (ValueAtRisk, WorstCase, Exceedance, Excess, MeanPlusCVaR)
+}
+"""Every objective by its name in plans."""
 
 
 @dataclass(frozen=True)
@@ -125,10 +156,4 @@ class Achieved:
 
     def __str__(self) -> str:
         """Name the objective."""
-        named = {
-            "exceedance": "P(cost > {:g})",
-            "excess": "expected excess over {:g}",
-            "var": "VaR",
-            "mean-plus-cvar": "expected cost + {:g} CVaR",
-        }
-        return named.get(self.objective, "worst-case cost").format(self.parameter)
+        return OBJECTIVES[self.objective].label.format(self.parameter)

@@ -1,17 +1,23 @@
-"""The bracket on the optimal CVaR in the user's units, and the gap asked for."""
+"""The bracket on the optimal CVaR in the user's units, the gap asked for, and the attempts that lead there."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.bellman import UNIT
-from prudent.errors import Defect, as_number
+from prudent.errors import Defect, TooLarge
 from prudent.methods.solution import Solution
 from prudent.policies.chain import expected_steps
 from prudent.runtime.limits import Stopped
 
-__all__ = ["Bracket", "Target", "bracket", "bracket_below", "bracket_of"]
+__all__ = ["Bracket", "Found", "Stage", "Stop", "Target", "bracket", "bracket_below", "bracket_of", "stage_of"]
+
+Found = TypeVar("Found")
+Other = TypeVar("Other")
 
 OPTIMAL_GAP = 1e-8
 """Relative gap up to which a plan is called optimal."""
@@ -61,12 +67,6 @@ class Target:
     gap: float | None = None
     relative_gap: float | None = None
 
-    def __post_init__(self) -> None:
-        for name in ("gap", "relative_gap"):
-            if (value := getattr(self, name)) is not None:
-                number = as_number(name, value, "a number, at least 0", lambda x: x >= 0)
-                object.__setattr__(self, name, number)
-
     @property
     def said(self) -> bool:
         """Whether the user gave a gap."""
@@ -101,6 +101,60 @@ class Target:
         if not aims and not self.said:
             return "approximate"
         return "within_gap" if bracket.closed or self.reached(bracket) else "gap_not_reached"
+
+
+NO_GAP = Bracket(0.0, 0.0)
+"""The bracket of stages without a gap to reach."""
+
+
+class Stop(StrEnum):
+    """Why work ended before its gap was reached."""
+
+    NOT = ""
+    INTERRUPTED = "interrupted"  # by Ctrl-C
+    TIME = "time"
+    MEMORY = "memory"
+    WORK = "work"  # the next step is more work than is done unasked
+    DIGITS = "digits"  # the next step is below the precision of the costs
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Stop":
+        """Return what an error says that ended an attempt."""
+        if isinstance(error, TooLarge):
+            return cls.MEMORY
+        return cls(error.reason) if isinstance(error, Stopped) else cls.INTERRUPTED
+
+
+@dataclass(frozen=True)
+class Stage(Generic[Found]):
+    """One attempt, with costs rounded to one step or exact."""
+
+    prepared: Prepared
+    found: Found
+    bracket: Bracket = NO_GAP  # on the value sought
+    levels: float = 0.0  # about how many the sweep went through
+    seconds: float = 0.0
+    stopped: str = Stop.NOT  # why it ended early
+    needs: float = math.nan  # about the seconds or bytes that would be enough, if they were lacking
+    notes: tuple[str, ...] = ()  # why costs with a common step were rounded
+
+    def holding(self, found: Other, bracket: Bracket | None = None) -> "Stage[Other]":
+        """Return the same stage with another result, and with another bracket if given."""
+        bracket = bracket or self.bracket
+        return Stage(self.prepared, found, bracket, self.levels, self.seconds, self.stopped, self.needs, self.notes)
+
+    def better(self, other: "Stage[Found]") -> "Stage[Found]":
+        """Return this stage, or another one if its upper bound is smaller, with the larger of both lower bounds."""
+        best = self if self.bracket.upper <= other.bracket.upper else other
+        lower = max(self.bracket.lower, other.bracket.lower)
+        return replace(best, bracket=replace(best.bracket, lower=lower))
+
+
+def stage_of(prepared: Prepared, solution: Solution, alpha: float) -> Stage[Solution]:
+    """Return a solution as a stage, with its bracket on the optimal CVaR."""
+    bounds = bracket_of(prepared, solution, alpha)
+    levels = prepared.scale.in_levels(bounds.upper if np.isfinite(bounds.upper) else bounds.lower)
+    return Stage(prepared, solution, bounds, levels, stopped=solution.stopped)
 
 
 def bracket_of(prepared: Prepared, solution: Solution, alpha: float) -> Bracket:

@@ -25,9 +25,13 @@ from prudent.methods.exceedance import exceeding
 from prudent.methods.least_chance import finishing, with_arrivals
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP, check_model
+from prudent.planning.bounds import Stage, Stop
 from prudent.planning.check import about_avoided
-from prudent.planning.driver import Job, begin
-from prudent.planning.refine import Stage, chance_step
+from prudent.planning.driver import Question, answer
+from prudent.planning.job import Job, begin
+from prudent.planning.options import Options
+from prudent.planning.plans import stopped_late
+from prudent.planning.refine import chance_step
 from prudent.runtime.limits import Stopped
 from prudent.runtime.tables import DataFrame, Shown, Table, bounds, certain, frame, number, plain, small
 
@@ -174,22 +178,18 @@ def chances(
     if not isinstance(budgets, Iterable):
         raise PrudentError(f"budgets is {budgets!r}; it must be a sequence of numbers, such as [10, 20]")
     wanted = np.array([as_number("budgets", each, "finite numbers", np.isfinite) for each in budgets], dtype=float)
+    asked = Options("chances", step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     swept, endless = with_arrivals(model) if worst else (model, None)
-    job = begin(swept, TAIL, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
+    job = begin(swept, TAIL, asked)
     if worst and job.step is not None and not prepare(swept).fine.any():
         job = replace(job, step=None)  # if runs end at once, there is no cost to round
     job = replace(job, within=float(wanted.max(initial=-np.inf)))  # larger totals do not matter
-    attempt = _least if worst else _greatest
     with job.stopping():
-        stage = job.refined(
-            lambda prepared: attempt(job, prepared, _levels(prepared, wanted)),
-            chance_step,
-            at_hand=lambda prepared, why: _anything(prepared, _levels(prepared, wanted), why),
-            order=1,
-        )
+        stage = answer((_Least if worst else _Greatest)(job, wanted))
     chance, lower, upper = stage.found
     prepared, scale = stage.prepared, stage.prepared.scale
     who = _who_counts(model, prepared) if endless is None else _who_never_ends(model, prepared, endless)
+    late = [stopped_late(job.limits)] if stage.stopped else []
     return Chances(
         model,
         wanted,
@@ -199,7 +199,7 @@ def chances(
         scale.level_size if scale.rounded else None,
         job.seconds,
         worst,
-        (*model.notes, *_why_rounded(job, prepared), *_why_stopped(job, stage.stopped), *who),
+        (*model.notes, *_why_rounded(job, prepared), *late, *who),
         device,
     )
 
@@ -208,56 +208,68 @@ Bounded = tuple[FloatArray, FloatArray, FloatArray]
 """Probabilities, lower bounds and upper bounds, with one entry per budget."""
 
 
-def _levels(prepared: Prepared, budgets: FloatArray) -> IntArray:
-    """Return budgets in levels; -1 for those that best luck exceeds."""
-    return np.array([max(min(prepared.scale.level_within(b), UNREACHED), -1) for b in budgets], dtype=np.int64)
+class _Greatest(Question[Bounded]):
+    """The maximal probabilities of staying within budgets, with their bounds; there is no gap to reach."""
 
+    order = 1
 
-def _greatest(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
-    """Return the maximal probabilities of staying within budgets, with their bounds; there is no gap to reach."""
-    worst = int(least_worst_case(prepared).value[prepared.start])
-    most = max(int(min(level.max(initial=0), worst)), 0)
-    found = exceeding(prepared, most, job.limits, least=NOTHING, partial=True)
-    inside = np.clip(level, 0, len(found.chance) - 1)
-    some, sure = level >= 0, level >= worst  # best luck is within the budget; some plan never exceeds it
-    chance, lower, upper = (
-        np.where(some, np.where(sure, 1.0, less), 0.0)
-        for less in (
-            1.0 - found.chance[inside],
-            _complement(found.high[inside], 0.0),
-            np.where(inside < level, 1.0, _complement(found.low[inside], 1.0)),
+    def __init__(self, job: Job, budgets: FloatArray) -> None:
+        super().__init__(job)
+        self.budgets = budgets
+
+    def levels(self, prepared: Prepared) -> IntArray:
+        """Return the budgets in levels; -1 for those that best luck exceeds."""
+        within = prepared.scale.level_within
+        return np.array([max(min(within(budget), UNREACHED), -1) for budget in self.budgets], dtype=np.int64)
+
+    def first_step(self, prepared: Prepared) -> float:
+        """Return a step whose errors, one for each action, are within the default gap."""
+        return chance_step(prepared, self.job.alpha)
+
+    def attempt(self, prepared: Prepared) -> Stage[Bounded]:
+        """Sweep the budgets."""
+        level, worst = self.levels(prepared), int(least_worst_case(prepared).value[prepared.start])
+        most = max(int(min(level.max(initial=0), worst)), 0)
+        found = exceeding(prepared, most, self.job.limits, least=NOTHING, partial=True)
+        inside = np.clip(level, 0, len(found.chance) - 1)
+        some, sure = level >= 0, level >= worst  # best luck is within the budget; some plan never exceeds it
+        chance, lower, upper = (
+            np.where(some, np.where(sure, 1.0, less), 0.0)
+            for less in (
+                1.0 - found.chance[inside],
+                _complement(found.high[inside], 0.0),
+                np.where(inside < level, 1.0, _complement(found.low[inside], 1.0)),
+            )
         )
-    )
-    return Stage(prepared, (chance, lower, upper), stopped=found.stopped)
+        return Stage(prepared, (chance, lower, upper), stopped=found.stopped)
+
+    def at_hand(self, stopped: Stopped) -> Stage[Bounded]:
+        """Return that budgets below best luck are surely exceeded; nothing is known of others."""
+        if stopped.reason != Stop.TIME:
+            raise Stopped(stopped.reason, "sweeping the budgets")
+        prepared = self.job.prepared(self.job.step)
+        some = self.levels(prepared) >= 0
+        bounds = np.where(some, np.nan, 0.0), np.zeros(len(some)), np.where(some, 1.0, 0.0)
+        return Stage(prepared, bounds, stopped=stopped.reason)
 
 
-def _least(job: Job, prepared: Prepared, level: IntArray) -> Stage[Bounded]:
-    """Return the minimal probabilities of staying within budgets, with their bounds; there is no gap to reach."""
-    found = finishing(prepared, max(int(level.max(initial=0)), 0), job.limits)
-    inside = np.clip(level, 0, len(found.chance) - 1)
-    chance, lower, upper = (np.where(level >= 0, part[inside], 0.0) for part in (found.chance, found.low, found.high))
-    return Stage(prepared, (chance, lower, upper), stopped=found.stopped)
+class _Least(_Greatest):
+    """The minimal probabilities of staying within budgets."""
 
-
-def _anything(prepared: Prepared, level: IntArray, stopped: str) -> Stage[Bounded]:
-    """Return what is known without a sweep: a budget below best luck is surely exceeded."""
-    if stopped != "time":
-        raise Stopped(stopped, "sweeping the budgets")
-    some = level >= 0
-    chance = np.where(some, np.nan, 0.0)
-    return Stage(prepared, (chance, np.zeros(len(level)), np.where(some, 1.0, 0.0)), stopped=stopped)
+    def attempt(self, prepared: Prepared) -> Stage[Bounded]:
+        """Sweep the budgets."""
+        level = self.levels(prepared)
+        found = finishing(prepared, max(int(level.max(initial=0)), 0), self.job.limits)
+        inside = np.clip(level, 0, len(found.chance) - 1)
+        every = found.chance, found.low, found.high
+        chance, lower, upper = (np.where(level >= 0, part[inside], 0.0) for part in every)
+        return Stage(prepared, (chance, lower, upper), stopped=found.stopped)
 
 
 def _complement(chance: FloatArray, towards: float) -> FloatArray:
     """Return 1 minus probabilities, rounded towards 0 or 1; the complements of 0 and 1 are exact."""
     exact = (chance == 0) | (chance == 1)
     return np.where(exact, 1.0 - chance, np.nextafter(1.0 - chance, towards))
-
-
-def _why_stopped(job: Job, stopped: str) -> list[str]:
-    """Report that the time limit was reached: probabilities of larger budgets than those swept are then not known."""
-    limit = f"{job.limits.time_limit or 0.0:g} seconds"
-    return [f"stopped at the time limit of {limit}; raise time_limit= (--time-limit)"] if stopped else []
 
 
 def _why_rounded(job: Job, prepared: Prepared) -> list[str]:

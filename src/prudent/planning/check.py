@@ -9,13 +9,14 @@ import numpy as np
 from prudent.engine.prepare import Trapped, prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.worst_case import true_worst_case
-from prudent.errors import ModelError, PrudentError, as_number
+from prudent.errors import ModelError, PrudentError
 from prudent.io.formats import load
 from prudent.models.amend import amend, leading
 from prudent.models.graph import ordered_blocks, reachable
 from prudent.models.rows import BoolArray, IntArray, offsets, owner
 from prudent.models.ssp import SSP
 from prudent.planning.forecast import Forecast, forecast
+from prudent.planning.options import Options
 from prudent.policies.distribution import check_alpha
 from prudent.runtime.limits import Limits, Stopped, in_force, shown_bytes
 from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain
@@ -205,7 +206,7 @@ def check(
     (True, True, 1.0, 95.0)
     """
     alpha = check_alpha(alpha)
-    step = None if step is None else as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
+    step = Options("check", step=step, time_limit=time_limit).step
     limits = Limits.of(None, time_limit)
     if not isinstance(model, SSP):
         try:

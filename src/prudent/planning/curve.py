@@ -23,10 +23,11 @@ from prudent.models.intervals import Intervals, intervals_of
 from prudent.models.lasting import lasting
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
-from prudent.planning.bounds import bracket
-from prudent.planning.driver import begin, explored
-from prudent.planning.plans import plan_of, stage_of
-from prudent.planning.refine import Stage
+from prudent.planning.bounds import Stage, bracket, stage_of
+from prudent.planning.cvar import explored, only_at_hand
+from prudent.planning.job import begin
+from prudent.planning.options import Options
+from prudent.planning.plans import plan_of
 from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, Alphas, alphas_of, check_alpha
 from prudent.policies.own_tail import own_tail
@@ -95,7 +96,7 @@ class _AtHand:
 
     def stage(self, alpha: float) -> Stage[Solution]:
         """Return the plan with its bounds on the optimal CVaR."""
-        return stage_of(self.prepared, at_hand(self.prepared, alpha, "time"), alpha, 0.0)
+        return stage_of(self.prepared, at_hand(self.prepared, alpha, "time"), alpha)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -242,7 +243,7 @@ class Curve(Shown):
             stage = found.stage(alpha)
         else:
             solution = found.solution(alpha) if isinstance(found, RobustExplored) else solution_for(found, alpha)
-            stage = stage_of(found.prepared, solution, alpha, 0.0)
+            stage = stage_of(found.prepared, solution, alpha)
         return plan_of(self.model, "exact", alpha, replace(stage, seconds=self.seconds), intervals=self.intervals)
 
     def to_dict(self, alpha: Alphas | None = None) -> dict[str, Any]:
@@ -451,18 +452,22 @@ def curve(
     """
     check_model(model)
     alpha_min = check_alpha(alpha_min, "alpha_min")
+    asked = Options(
+        "curve", step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
+        uncertainty=uncertainty,
+    )  # fmt: skip
     intervals, what = intervals_of(model, uncertainty, device), f"the curve from alpha {alpha_min:g}"
     if intervals is not None:
         model, intervals = lasting(model, intervals)
-    job = begin(model, alpha_min, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
+    job = begin(model, alpha_min, asked)
     with job.stopping():
         try:
             nominal = explored(job, what)
         except Stopped as stopped:
             if intervals is not None:
                 raise
-            prepared, hand = job.at_hand(stopped)
-            return Curve(model, job.alpha, job.seconds, _AtHand(prepared, hand.notes), device)
+            hand = only_at_hand(job, stopped)
+            return Curve(model, job.alpha, job.seconds, _AtHand(hand.prepared, hand.notes), device)
         found: Explored | RobustExplored = nominal
         if intervals is not None:
             found = explore_against(nominal.prepared, intervals, job.alpha, job.limits, nominal)

@@ -14,18 +14,19 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.expected_cost import surely_expected
-from prudent.errors import PrudentError, as_number
+from prudent.errors import PrudentError
 from prudent.methods.exact import Explored, explore, solution_for
 from prudent.methods.expected import at_hand, evaluated
 from prudent.methods.mean_cvar import TASK
 from prudent.methods.solution import Solution
 from prudent.methods.within_limit import Limit, Room, stopping
-from prudent.planning.bounds import Bracket, Target, bracket_below
-from prudent.planning.driver import Job
-from prudent.planning.plans import plan_of, stage_of
-from prudent.planning.refine import Stage, finer_step, first_step, short_step
+from prudent.planning.bounds import Bracket, Stage, Target, bracket_below, stage_of
+from prudent.planning.driver import Question, answer
+from prudent.planning.job import Job
+from prudent.planning.options import Options
+from prudent.planning.plans import plan_of
+from prudent.planning.refine import finer_step, first_step, short_step
 from prudent.results.plan import Plan
-from prudent.runtime.clock import now
 from prudent.runtime.limits import Stopped, in_force
 from prudent.runtime.tables import certain, number
 
@@ -70,29 +71,10 @@ class Cap:
         return optimum + (self.more if self.more is not None else (self.slack or 0.0) * abs(optimum))
 
 
-def cap_of(
-    method: str, slack: float | None, absolute_slack: float | None, max_cvar: float | None, randomise: bool
-) -> Cap | None:
-    """Return the limit on CVaR that the arguments give, or None."""
-    asked = [value is not None for value in (slack, absolute_slack, max_cvar)]
-    if not any(asked):
-        if randomise:
-            raise PrudentError(
-                "randomise needs a limit on CVaR, without which it gains nothing; give slack, absolute_slack or "
-                "max_cvar"
-            )
-        return None
-    if sum(asked) > 1:
-        raise PrudentError("slack, absolute_slack and max_cvar exclude each other; give only one of them")
-    if method != "exact":
-        raise PrudentError(f"slack, absolute_slack and max_cvar need method 'exact', not {method!r}")
-    if slack is not None:
-        slack = as_number("slack", slack, "a number, at least 0, such as 0.01 for 1%", lambda x: 0 <= x < np.inf)
-    if absolute_slack is not None:
-        absolute_slack = as_number("absolute_slack", absolute_slack, "a cost, at least 0", lambda x: 0 <= x < np.inf)
-    if max_cvar is not None:
-        max_cvar = as_number("max_cvar", max_cvar, "a finite number", lambda x: abs(x) < np.inf)
-    return Cap(slack, absolute_slack, max_cvar, bool(randomise))
+def cap_of(asked: Options) -> Cap | None:
+    """Return the limit on CVaR that the options give, or None."""
+    given = asked.slack, asked.absolute_slack, asked.max_cvar
+    return None if given == (None, None, None) else Cap(*given, asked.randomise)
 
 
 @dataclass(frozen=True)
@@ -150,27 +132,36 @@ def solve_within(job: Job, cap: Cap) -> Plan:
     return replace(plan, notes=(*plan.notes, _bought(plan, optimum, safest.prepared, known=Target().reached(bracket))))
 
 
+class _Plain(Question[_Safest]):
+    """The optimal CVaR, bounded as a plain solve does, with the plan that attains it."""
+
+    def first_step(self, prepared: Prepared) -> float:
+        """Return a fair step for the gap."""
+        return first_step(prepared, self.job.alpha, self.job.target, self.job.limits)
+
+    def attempt(self, prepared: Prepared) -> Stage[_Safest]:
+        """Sweep the budgets."""
+        job = self.job
+        explored = explore(prepared, job.alpha, job.limits)
+        found = solution_for(explored, job.alpha, limits=job.limits.for_the_rest)
+        solution = evaluated(prepared, job.alpha, found)
+        safest = _Safest(explored if solution is found else None, solution)
+        return stage_of(prepared, solution, job.alpha).holding(safest)
+
+    def at_hand(self, stopped: Stopped) -> Stage[_Safest]:
+        """Return the plan of lowest expected cost."""
+        prepared, alpha = self.job.prepared(self.job.step), self.job.alpha
+        solution = at_hand(prepared, alpha, stopped.reason)
+        return stage_of(prepared, solution, alpha).holding(_Safest(None, solution))
+
+
 def _plain(job: Job, cap: Cap, share: float) -> Stage[_Safest]:
     """Bound the optimal CVaR as a plain solve does, in a share of the time; more closely if the limit needs it."""
     time, spent = job.limits.time_limit, job.seconds
     limits = job.limits if time is None else replace(job.limits, time_limit=spent + share * (time - spent))
 
-    def attempt(prepared: Prepared) -> Stage[_Safest]:
-        began, explored = now(), explore(prepared, job.alpha, limits)
-        found = solution_for(explored, job.alpha, limits=limits.for_the_rest)
-        solution = evaluated(prepared, job.alpha, found)
-        safest = _Safest(explored if solution is found else None, solution)
-        return stage_of(prepared, solution, job.alpha, began).holding(safest)
-
-    def unfinished(prepared: Prepared, stopped: str) -> Stage[_Safest]:
-        began, solution = now(), at_hand(prepared, job.alpha, stopped)
-        return stage_of(prepared, solution, job.alpha, began).holding(_Safest(None, solution))
-
     def bounded(target: Target) -> Stage[_Safest]:
-        def first(prepared: Prepared, alpha: float) -> float:
-            return first_step(prepared, alpha, target, limits)
-
-        return replace(job, target=target, limits=limits).refined(attempt, first, at_hand=unfinished)
+        return answer(_Plain(replace(job, target=target, limits=limits)))
 
     with limits:
         stage = bounded(job.target if job.target.exact else Target())
@@ -213,31 +204,43 @@ def _search(job: Job, here: Room, limit: Limit, safest: Stage[_Safest]) -> None:
         here.search.take(weight, here.cap)
 
 
-def _finer(job: Job, before: Stage[Solution], limit: Limit) -> Stage[Solution]:
-    """Refine the step until the expected cost is as close to its bound as asked for."""
+class _Finer(Question[Solution]):
+    """The best policy within the limit, at a step and finer ones; ``before`` is the best one so far."""
 
-    def attempt(prepared: Prepared) -> Stage[Solution]:
-        began, explored = now(), explore(prepared, job.alpha, job.limits)
+    order, may_stall = 1, True
+
+    def __init__(self, job: Job, before: Stage[Solution], limit: Limit, step: float) -> None:
+        super().__init__(job)
+        self.before, self.limit, self.step = before, limit, step
+
+    def first_step(self, prepared: Prepared) -> float:
+        """Return the step after that of the best policy so far."""
+        return self.step
+
+    def attempt(self, prepared: Prepared) -> Stage[Solution]:
+        """Find the plan of minimal CVaR, and from there the best one within the limit."""
+        job, explored = self.job, explore(prepared, self.job.alpha, self.job.limits)
         if explored.stopped:
             raise Stopped(explored.stopped, TASK)
         solution = solution_for(explored, job.alpha, limits=job.limits)
-        stage = stage_of(prepared, solution, job.alpha, began).holding(_Safest(explored, solution))
-        if prepared.scale.rounded and stage.bracket.upper > limit.allowed:  # then nothing at this step surely keeps it
-            return before
-        return replace(_attempt(job, stage, limit), seconds=now() - began)
+        stage = stage_of(prepared, solution, job.alpha).holding(_Safest(explored, solution))
+        if prepared.scale.rounded and stage.bracket.upper > self.limit.allowed:  # nothing at this step surely keeps it
+            return self.before
+        return _attempt(job, stage, self.limit)
 
+
+def _finer(job: Job, before: Stage[Solution], limit: Limit) -> Stage[Solution]:
+    """Refine the step until the expected cost is as close to its bound as asked for."""
     base = job.prepared(None)
     finest = 0.0 if base.scale.rounded else base.scale.level_size
     step, stopped, _ = finer_step(before, job.target, job.limits, finest, 1, base=base)
     if stopped:
         return replace(before, stopped=stopped)
     try:
-        after = job.refined(attempt, lambda prepared, alpha: step, order=1, may_stall=True)
+        after = answer(_Finer(job, before, limit, step))
     except Stopped as error:
         return replace(before, stopped=error.reason)
-    lower = max(before.bracket.lower, after.bracket.lower)
-    best = after if after.bracket.upper <= before.bracket.upper else before
-    return replace(best, bracket=replace(best.bracket, lower=lower), stopped=after.stopped)
+    return replace(after.better(before), stopped=after.stopped)
 
 
 def _stage(safest: Stage[_Safest], solution: Solution, stopped: str) -> Stage[Solution]:

@@ -19,9 +19,8 @@ from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, TooLarge
 from prudent.methods.exact import exact
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import Target
-from prudent.planning.driver import Job
-from prudent.planning.plans import stage_of
+from prudent.planning.bounds import Target, stage_of
+from prudent.planning.job import Job
 from prudent.planning.refine import AIM, coarse_step, modest, short_step
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.simulate import simulate
@@ -107,9 +106,10 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     coarse = prepared if step == job.step else at_step(prepare(model), step) if job.step else job.prepared(step)
     began = now()
     try:
-        stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha, began)
+        stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha)
     except TooLarge:
         return _unknown(coarse, job.alpha)
+    seconds = now() - began
     gap, least = stage.bracket.gap, 0.0 if prepared.scale.rounded else prepared.scale.level_size
     wanted = step * min(np.sqrt(AIM * job.target.width(stage.bracket.size) / gap), 1.0) if gap > 0 else step
     final = job.step or max(short_step(wanted, prepared), least)
@@ -122,7 +122,7 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
         step=_level(other),
         levels=levels,
         memory=solve_bytes(other, levels) + PER_OUTCOME * model.n_outcomes,
-        seconds=before + stage.seconds * (finer if job.step else 1 + finer),
+        seconds=before + seconds * (finer if job.step else 1 + finer),
         gap=gap / finer**2 if other.scale.rounded else 0.0,
     )
 

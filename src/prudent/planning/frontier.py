@@ -17,12 +17,15 @@ from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError, as_number, whole_number
 from prudent.methods.expected import at_hand
 from prudent.methods.mean_cvar import CLOSED, TASK, Found, Weighing, beneath
+from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP, check_model
-from prudent.planning.bounds import Target, bracket_below
+from prudent.planning.bounds import Stage, Stop, Target, bracket_below, stage_of
+from prudent.planning.cvar import explored, only_at_hand
 from prudent.planning.cvar_limit import limited
-from prudent.planning.driver import Job, begin, explored
+from prudent.planning.job import Job, begin
 from prudent.planning.objective import solution_of
-from prudent.planning.plans import plan_of, stage_of
+from prudent.planning.options import Options
+from prudent.planning.plans import plan_of, stopped_late
 from prudent.planning.refine import chance_step
 from prudent.policies.distribution import check_alpha
 from prudent.policies.own_tail import own_tail
@@ -114,7 +117,7 @@ class Frontier(Shown):
         point = self.points[i]
         prepared, unswept = point.policy.prepared, np.isnan(point.cvar)
         solution = at_hand(prepared, self.alpha, "time") if unswept else solution_of(point.policy, self.alpha)
-        stage = stage_of(prepared, solution, self.alpha, 0.0)
+        stage = stage_of(prepared, solution, self.alpha)
         plan = plan_of(self.model, "exact", self.alpha, replace(stage, seconds=self.seconds))
         if unswept:
             return plan
@@ -259,12 +262,13 @@ def frontier(
     alpha = check_alpha(alpha)
     tolerance = as_number("tolerance", tolerance, "a number, at least 0", lambda x: x >= 0)
     whole_number("most", most, 1)
-    job = begin(model, alpha, step=step, memory=memory, time_limit=time_limit, threads=threads)
+    asked = Options("frontier", step=step, memory=memory, time_limit=time_limit, threads=threads)
+    job = begin(model, alpha, asked)
     with job.stopping():
         try:
             weighing = Weighing(explored(job, TASK, chance_step), alpha, job.limits)
         except Stopped as stopped:
-            return _unswept(job, stopped)
+            return _unswept(job, only_at_hand(job, stopped))
         prepared, found = weighing.prepared, [weighing.safest]
         try:
             found = _undominated([weighing.cheapest, *found])
@@ -292,8 +296,8 @@ def frontier(
         rest = job.limits.for_the_rest
         points = tuple(_point(weighing, point, rest) for point in found)
     notes = tuple(f"{note}; CVaRs are estimates, and plan(i) has their bounds" for note in prepared.scale.notes)
-    if weighing.stopped == "time":
-        notes += (f"stopped at the time limit of {time_limit:g} seconds; raise time_limit= (--time-limit)",)
+    if weighing.stopped == Stop.TIME:
+        notes += (stopped_late(job.limits),)
     cheapest = max(abs(points[0].expected), prepared.scale.level_size) / prepared.scale.level_size
     status = "within_gap" if gap <= enough * (1 + CLOSED) + CLOSED * cheapest else "gap_not_reached"
     return Frontier(
@@ -351,19 +355,18 @@ def _undominated(found: list[Found]) -> list[Found]:
     return kept
 
 
-def _unswept(job: Job, stopped: Stopped) -> Frontier:
+def _unswept(job: Job, hand: Stage[Solution]) -> Frontier:
     """Return the plan at hand as the only point, where no sweep was finished."""
-    prepared, hand = job.at_hand(stopped)
-    least = bracket_below(prepared, hand.lower)
+    scale, least = hand.prepared.scale, hand.bracket.lower
     return Frontier(
         model=job.model,
         alpha=job.alpha,
-        points=(FrontierPoint(prepared.scale.in_units(hand.expected), np.nan, hand.policy),),
+        points=(FrontierPoint(scale.in_units(hand.found.expected), np.nan, hand.found.policy),),
         lines=((0.0, least),),
         lower=least,
         gap=np.inf,
         status="gap_not_reached",
-        step=prepared.scale.step,
+        step=scale.step,
         seconds=job.seconds,
         notes=(*job.model.notes, *hand.notes),
     )

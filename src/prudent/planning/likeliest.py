@@ -11,7 +11,6 @@ which a run that can no longer reach a goal pays a price and ends.
 worst of all plans that are left must have the same probability, to 1e-9; if not, the tolerance is lowered.
 """
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -19,19 +18,16 @@ import numpy as np
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.reachability import Extreme, Reachability
-from prudent.errors import PrudentError, as_number
+from prudent.errors import PrudentError
 from prudent.models.amend import amend, leading
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
 from prudent.runtime.limits import go_on, limits_in_force
 from prudent.runtime.tables import probability
 
-__all__ = ["GOALS", "check_goal", "likeliest"]
+__all__ = ["likeliest"]
 
 TASK = "finding the maximal probability of reaching a goal"
-
-GOALS = ("sure", "likeliest")
-"""What plans must do: reach a goal for sure, or with the maximal probability."""
 
 TIES = (1e-12, 1e-13, 1e-14, 1e-15, -1.0)
 """The most that an equally good action may lose; below 0, exactly what the action found first loses."""
@@ -43,25 +39,11 @@ LEAST = 1e-300
 """The lowest probability of a goal that counts: floats below have too few digits."""
 
 
-def check_goal(goal: str, dead_end_cost: float | None) -> None:
-    """Reject arguments that make no sense together."""
-    if goal not in GOALS:
-        raise PrudentError(f"goal is {goal!r}; it must be 'sure' or 'likeliest'")
-    if goal == "sure" and dead_end_cost is not None:
-        raise PrudentError(
-            "dead_end_cost is the price of a failed run under goal='likeliest'; to weigh it like any other cost, give "
-            "it to prudent.amend instead"
-        )
-
-
 def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
     """Return the model restricted to plans that reach a goal with the maximal probability, and this probability.
 
     A run that can no longer reach a goal pays ``dead_end_cost`` and ends.
     """
-    price = (
-        None if dead_end_cost is None else as_number("dead_end_cost", dead_end_cost, "a finite number", math.isfinite)
-    )
     dead = ~model.is_goal & ~leading(model, model.is_goal)
     free = amend(replace(model, cost=np.zeros(model.n_outcomes)), dead_end_cost=1.0)
     prepared = prepare(free)
@@ -87,7 +69,7 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
             f"no plan for {model.name} reaches a goal with a probability above {LEAST:g}; add an action that leads to "
             "a goal, or put a price on getting stuck with dead_end_cost= in prudent.amend"
         )
-    if price is None:
+    if dead_end_cost is None:
         raise PrudentError(
             f"no plan for {model.name} reaches a goal with a probability above {probability(chance)}; give the cost of "
             "a failed run with dead_end_cost= (--dead-end-cost)"
@@ -99,7 +81,7 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
             f"the maximal probability of reaching a goal of {model.name}, about {probability(chance)}, is not known "
             "to 9 digits, since cycles are hardly ever left; remove outcomes whose probability does not matter"
         )
-    return amend(model.with_actions(attaining), dead_end_cost=price), chance
+    return amend(model.with_actions(attaining), dead_end_cost=dead_end_cost), chance
 
 
 def _attaining(model: SSP, reach: Reachability, wins: Extreme, fails: Extreme) -> BoolArray | None:

@@ -6,29 +6,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 
-import numpy as np
-
 from prudent.engine.prepared import Prepared
 from prudent.methods.exact import SECOND
 from prudent.methods.solution import Solution
 from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Target, bracket_below, bracket_of
-from prudent.planning.driver import Job
-from prudent.planning.refine import Stage
+from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Stage, Stop, Target, bracket_below
+from prudent.planning.job import Job
 from prudent.policies.distribution import GROUPED
 from prudent.results.plan import Plan
-from prudent.runtime.clock import now
 from prudent.runtime.limits import Limits, shown_bytes
 
-__all__ = ["heard", "plan_of", "stage_of", "tell_so_far"]
-
-
-def stage_of(prepared: Prepared, solution: Solution, alpha: float, began: float) -> Stage[Solution]:
-    """Return a solution as a stage, with its bracket on the optimal CVaR and the seconds since it ``began``."""
-    bracket = bracket_of(prepared, solution, alpha)
-    levels = prepared.scale.in_levels(bracket.upper if np.isfinite(bracket.upper) else bracket.lower)
-    return Stage(prepared, solution, bracket, levels, now() - began, solution.stopped)
+__all__ = ["heard", "plan_of", "planned", "stopped_late", "tell_so_far"]
 
 
 def plan_of(
@@ -42,7 +31,7 @@ def plan_of(
 ) -> Plan:
     """Return a solution as a plan, in the user's units; ``intervals`` is its set of models, if any."""
     prepared, solution, bracket = stage.prepared, stage.found, stage.bracket
-    cvar, interrupted = prepared.scale.in_units(solution.cvar), stage.stopped == "interrupted"
+    cvar, interrupted = prepared.scale.in_units(solution.cvar), stage.stopped == Stop.INTERRUPTED
     second = _second(prepared, solution, finished=method == "exact" and not stage.stopped)
     status = (target or Target()).status(bracket, aims=method == "exact", interrupted=interrupted, second=second)
     return Plan(
@@ -65,6 +54,12 @@ def plan_of(
         notes=(*model.notes, *solution.notes, *_notes(stage, limits, status)),
         device="cpu" if limits is None or limits.device is None else "gpu",
     )
+
+
+def planned(job: Job, stage: Stage[Solution], method: str = "exact", intervals: Intervals | None = None) -> Plan:
+    """Return a job's solution as a plan, with the seconds that it took."""
+    timed = replace(stage, seconds=job.seconds)
+    return plan_of(job.model, method, job.alpha, timed, job.target, job.limits, intervals)
 
 
 def _second(prepared: Prepared, solution: Solution, *, finished: bool) -> bool:
@@ -90,11 +85,11 @@ def heard(listener: Callable[[Plan], None]) -> Iterator[None]:
         _listener.reset(token)
 
 
-def tell_so_far(job: Job, method: str, best: Stage[Solution]) -> None:
+def tell_so_far(job: Job, best: Stage[Solution]) -> None:
     """Send the best plan so far to the listener, if there is one."""
     listener = _listener.get()
     if listener is not None:
-        listener(plan_of(job.model, method, job.alpha, replace(best, seconds=job.seconds), job.target, job.limits))
+        listener(planned(job, best))
 
 
 def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[str]:
@@ -113,15 +108,19 @@ def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[s
         notes.append(f"the bounds account for costs that are off their common step by up to {deviation:.1g}")
     if limits is not None and limits.device is not None and len(prepared.free_blocks[0]) <= prepared.n_states:
         notes.append("the sweep ran on the CPU: the GPU does not sweep models with cycles at no cost")
-    if stopped == "memory" and limits is not None:
+    if stopped == Stop.MEMORY and limits is not None:
         would = "" if math.isnan(stage.needs) else f" to about {shown_bytes(stage.needs)}"
         notes.append(f"stopped at the {shown_bytes(limits.memory)} limit; raise memory={would} or set step=")
-    if stopped == "work":
+    if stopped == Stop.WORK:
         notes.append("no step of rounded costs closes the gap, and the next one is much work; time_limit= allows more")
-    if stopped == "digits":
+    if stopped == Stop.DIGITS:
         notes.append("a finer step is below the floating-point precision of the costs")
-    if stopped == "time" and limits is not None:
-        would = "" if math.isnan(stage.needs) else f" to about {stage.needs:.2g} seconds"
-        limit = f"{limits.time_limit:g} seconds"
-        notes.append(f"stopped at the time limit of {limit}; raise time_limit={would} (--time-limit)")
+    if stopped == Stop.TIME and limits is not None:
+        notes.append(stopped_late(limits, stage.needs))
     return notes
+
+
+def stopped_late(limits: Limits, needs: float = math.nan) -> str:
+    """Report that the time limit was reached, and about how many seconds would be enough, if that is known."""
+    would = "" if math.isnan(needs) else f" to about {needs:.2g} seconds"
+    return f"stopped at the time limit of {limits.time_limit:g} seconds; raise time_limit={would} (--time-limit)"

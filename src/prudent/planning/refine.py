@@ -7,8 +7,7 @@ fine enough, and costs little compared with the last one.  The common step, if t
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,14 +25,12 @@ from prudent.engine.sweep.task import EACH_LEVEL, SAMPLE
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import Bracket, Target
+from prudent.planning.bounds import Stage, Stop, Target
 from prudent.runtime.limits import Limits
 
 __all__ = [
     "AIM",
-    "Found",
     "Next",
-    "Stage",
     "affordable",
     "cells_of",
     "chance_step",
@@ -48,9 +45,6 @@ __all__ = [
     "modest",
     "short_step",
 ]
-
-Found = TypeVar("Found")
-Other = TypeVar("Other")
 
 COARSE, FAIR, FINE = 96, 800, 2400
 """About the least number of levels of the first solve; of one with a gap that is often 0.001; and of one with a gap
@@ -85,28 +79,6 @@ gap surely shrinks while steps are still coarse."""
 
 COMMON = 2
 """Steps below this many common steps are not worth rounding to."""
-
-NO_GAP = Bracket(0.0, 0.0)
-"""The bracket of stages without a gap to reach."""
-
-
-@dataclass(frozen=True)
-class Stage(Generic[Found]):
-    """One attempt, with costs rounded to one step or exact."""
-
-    prepared: Prepared
-    found: Found
-    bracket: Bracket = NO_GAP  # on the value sought
-    levels: float = 0.0  # about how many the sweep went through
-    seconds: float = 0.0
-    stopped: str = ""  # why it ended early: "interrupted", "time", "memory", "digits", or empty
-    needs: float = math.nan  # about the seconds or bytes that would be enough, if they were lacking
-    notes: tuple[str, ...] = ()  # why costs with a common step were rounded
-
-    def holding(self, found: Other, bracket: Bracket | None = None) -> "Stage[Other]":
-        """Return the same stage with another result, and with another bracket if given."""
-        bracket = bracket or self.bracket
-        return Stage(self.prepared, found, bracket, self.levels, self.seconds, self.stopped, self.needs, self.notes)
 
 
 def modest(prepared: Prepared, alpha: float, most: float = np.inf) -> bool:
@@ -199,7 +171,7 @@ class Next(NamedTuple):
     """The next step, or the same step and why there is no next one."""
 
     step: float
-    stopped: str = ""  # "interrupted", "digits", "time", "memory"
+    stopped: str = Stop.NOT
     needs: float = math.nan  # about the seconds or bytes that would be enough
 
 
@@ -229,23 +201,23 @@ def finer_step(
         and limits.time_limit is None
         and stage.levels * step / finer * _work(prepared) > _at_once(prepared)
     ):
-        return Next(step, "work")
+        return Next(step, Stop.WORK)
     if finer < COMMON * finest:
         finer = finest
     elif finer < _finest(prepared.model):
-        return Next(step, "digits")
+        return Next(step, Stop.DIGITS)
     last = min(max(step * ratio ** (1 / SLOWER), finest, _finest(prepared.model)), finer)  # most likely fine enough
     left, takes = SAFELY * limits.left, stage.seconds * step / finer
     if takes > left:  # the time left may still allow a smaller refinement
         finer = max(short_step(max(step * stage.seconds / max(left, 1e-3), finer), prepared), finest)
         if finer > FINER * step:
             needs = (limits.time_limit or 0.0) - limits.left + MARGIN * stage.seconds * step / last / SAFELY
-            return Next(step, "time", needs)
+            return Next(step, Stop.TIME, needs)
     while _bytes(base, finer, stage.levels * step) > limits.memory:
         larger = short_step(finer / FINER, prepared)
         finer = larger if larger > finer else 2 * finer  # the common step may be as coarse
         if finer > FINER * step:
-            return Next(step, "memory", MARGIN * _bytes(base, last, stage.levels * step))
+            return Next(step, Stop.MEMORY, MARGIN * _bytes(base, last, stage.levels * step))
     return Next(finer)
 
 

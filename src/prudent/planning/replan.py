@@ -17,7 +17,7 @@ from math import inf, isfinite
 import numpy as np
 
 from prudent.errors import PrudentError, as_number
-from prudent.methods.objectives import Exceedance, Excess, Objective
+from prudent.methods.objectives import Exceedance, Excess, MeanPlusCVaR, Objective, ValueAtRisk
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.solve import solve
 from prudent.results.plan import Plan
@@ -94,13 +94,13 @@ def _objective(plan: Plan, spent: float) -> Objective | None:
     if plan.method == "expected":
         return None
     aim = "" if plan.objective is None else plan.objective.objective
-    if plan.max_cvar < inf or plan.method not in ("exact", "worst-case") or aim == "mean-plus-cvar":
+    if plan.max_cvar < inf or plan.method not in ("exact", "worst-case") or aim == MeanPlusCVaR.name:
         raise PrudentError(
             "this plan has no objective for the rest of a run: replan takes plans for CVaR, VaR, the probability of "
             "exceeding a budget, expected excess, worst-case cost or expected cost, not those of the paper's methods, "
             "with a limit on CVaR or for MeanPlusCVaR; solve the model from the current state instead"
         )
     left = plan.policy.whole - spent
-    if aim in ("exceedance", "excess"):  # the budget asked for: no run need spend exactly that
+    if aim in (Exceedance.name, Excess.name):  # the budget asked for: no run need spend exactly that
         left = float(plan.objective.parameter or 0.0) - spent  # type: ignore[union-attr]
-    return Exceedance(left) if aim in ("exceedance", "var") else Excess(left)
+    return Exceedance(left) if aim in (Exceedance.name, ValueAtRisk.name) else Excess(left)

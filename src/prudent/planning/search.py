@@ -25,22 +25,21 @@ import gc
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from prudent.engine.values.expected_cost import surely_expected
 from prudent.errors import PrudentError, TooLarge, as_number
-from prudent.methods.exact import exact
 from prudent.methods.solution import Solution
 from prudent.models.partial import Outcomes, PartialModel, Successors
 from prudent.models.ssp import SSP
-from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Target, bracket_below
-from prudent.planning.driver import Job, begin
+from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Stage, Stop, bracket_below
+from prudent.planning.cvar import least_cvar
 from prudent.planning.expansion import Expansion, Heuristic
-from prudent.planning.plans import plan_of
-from prudent.planning.refine import Stage
-from prudent.planning.solve import run_method
+from prudent.planning.job import Job, begin
+from prudent.planning.options import Options
+from prudent.planning.plans import planned
 from prudent.policies.distribution import check_alpha
 from prudent.results.decisions import states_met
 from prudent.results.plan import Exploration, Plan
@@ -133,20 +132,18 @@ def search(
     ('optimal', 28.222222, 23.522222, 11)
     """
     alpha = check_alpha(alpha)
-    target = Target(gap, relative_gap)
+    asked = Options(
+        "search", dead_end_cost=dead_end_cost, gap=gap, relative_gap=relative_gap, step=step, memory=memory,
+        time_limit=time_limit, threads=threads, device=device,
+    )  # fmt: skip
     if heuristic is not None and not callable(heuristic):
         raise PrudentError(f"heuristic is {heuristic!r}; it must be a function of the state")
     if fallback is not None and not callable(fallback):
         fallback = as_number("fallback", fallback, "a function from states to actions, or a price", math.isfinite)
-    if dead_end_cost is not None:
-        dead_end_cost = as_number("dead_end_cost", dead_end_cost, "a finite number", math.isfinite)
     partial = PartialModel(initial, actions, goals, name)
-    job = begin(
-        None,  # type: ignore[arg-type]  # each solve has a model of its own
-        alpha, target=target, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
-    )  # fmt: skip
+    job = begin(cast(SSP, None), alpha, asked)  # each solve has a model of its own
     with job.stopping():
-        return _Search(Expansion(partial, heuristic, dead_end_cost), fallback, job).run()
+        return _Search(Expansion(partial, heuristic, asked.dead_end_cost), fallback, job).run()
 
 
 @dataclass
@@ -167,13 +164,14 @@ class _Search:
     def run(self) -> Plan:
         """Explore and solve until the plan stays in the explored part, or until a limit ends it."""
         tips, best = [number for number in self.partial.initial_state if not self.partial.is_goal(number)], None
+        stopped: str = Stop.NOT
         with Progress(f"searching {self.partial.name}", unit="states") as progress:
             while True:
                 self._expand(tips, progress)
                 try:
                     stage = self._solved(self.known.model(), self.job.limits)
                 except (Stopped, TooLarge) as error:
-                    stopped, tips = getattr(error, "reason", "memory"), self._unexpanded()
+                    stopped, tips = Stop.of(error), self._unexpanded()
                     break
                 self.lower = max(self.lower, stage.bracket.lower)
                 if best is not None and stage.stopped and stage.bracket.gap > best.bracket.gap:  # less is known of it
@@ -225,7 +223,7 @@ class _Search:
         self.solves += 1
         limits.memory = max(memory - known, memory // 2)  # not in a copy: Ctrl-C reaches these limits
         try:
-            return run_method(replace(self.job, model=model, limits=limits), "exact", exact)
+            return least_cvar(replace(self.job, model=model, limits=limits))
         finally:
             limits.memory = memory
 
@@ -322,7 +320,7 @@ class _Search:
     def _plan(self, stage: Stage[Solution], explored: Exploration, best: Stage[Solution] | None = None) -> Plan:
         """Return a solution as a plan; ``best`` is that of the partial model, if this plan leaves the explored part."""
         model, job = stage.prepared.model, self.job
-        plan = plan_of(model, "exact", job.alpha, replace(stage, seconds=job.seconds), job.target, job.limits)
+        plan = planned(replace(job, model=model), stage)
         if best is not None:
             least = bracket_below(best.prepared, float(surely_expected(best.prepared)[best.prepared.start]))
             least = plan.expected if plan.expected < least else least  # which may be unknown

@@ -4,41 +4,29 @@
 """
 
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
-from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.focus import Focus
 from prudent.engine.sweep.rank_service import follow
-from prudent.errors import PrudentError
-from prudent.methods.exact import exact
-from prudent.methods.expected import at_hand, evaluated
 from prudent.methods.objectives import Objective
-from prudent.methods.registry import chosen
-from prudent.methods.solution import Solution
 from prudent.models.intervals import Intervals, intervals_of
 from prudent.models.lasting import lasting
 from prudent.models.ssp import SSP, check_model
-from prudent.planning.bounds import Target
+from prudent.planning.cvar import solve_robust, solve_with
 from prudent.planning.cvar_limit import cap_of, solve_within
-from prudent.planning.driver import Job, begin
-from prudent.planning.likeliest import check_goal, likeliest
+from prudent.planning.job import begin
+from prudent.planning.likeliest import likeliest
 from prudent.planning.objective import solve_for
-from prudent.planning.plans import plan_of, stage_of, tell_so_far
-from prudent.planning.refine import Stage, fair_step, first_step, many_levels
-from prudent.planning.robust import solve_robust
+from prudent.planning.options import Options
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
-from prudent.runtime.clock import now
 from prudent.runtime.limits import available_memory, in_force
 from prudent.runtime.ranks import Ranks, ranks_of
 
 if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
-    from prudent.methods.registry import Run
 
-__all__ = ["run_method", "solve"]
+__all__ = ["solve"]
 
 
 def solve(
@@ -153,42 +141,13 @@ def solve(
 
     def work(ranks: Ranks | None) -> Plan:
         check_model(model)
-        name, run = chosen(method)
-        target = Target(gap, relative_gap)
-        cap = cap_of(name, slack, absolute_slack, max_cvar, randomise)
-        intervals = intervals_of(model, uncertainty, device)
-        usual = name == "exact" and cap is None and objective is None and checkpoint is None and goal == "sure"
-        if intervals is not None and not usual:
-            raise PrudentError(
-                "uncertainty needs method 'exact' and CVaR as the objective; remove other methods, limits on CVaR, "
-                "objectives, checkpoints and goal='likeliest'"
-            )
-        if objective is not None:
-            _check_objective(objective, name, limited=cap is not None)
-        if checkpoint is not None and (cap is not None or objective is not None):
-            raise PrudentError("checkpoint works only for the minimal CVaR; remove the limit on CVaR or the objective")
-        check_goal(goal, dead_end_cost)
-        job = begin(
-            model, check_alpha(alpha), target=target, step=step, memory=memory, time_limit=time_limit, threads=threads,
-            device=device, ranks=ranks, checkpoint=checkpoint,
-            said=method if goal == "sure" else (method, goal, dead_end_cost),
+        asked = Options(
+            "solve", method=method, gap=gap, relative_gap=relative_gap, slack=slack, absolute_slack=absolute_slack,
+            max_cvar=max_cvar, randomise=randomise, objective=objective, goal=goal, dead_end_cost=dead_end_cost,
+            uncertainty=uncertainty, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
+            comm=comm, checkpoint=checkpoint,
         )  # fmt: skip
-        if goal == "likeliest":
-            with in_force(job.limits):
-                found, chance = likeliest(model, dead_end_cost)
-            job = replace(job, model=found)
-        if objective is not None:
-            plan = solve_for(job, objective)
-        elif cap is not None:
-            plan = solve_within(job, cap)
-        elif intervals is not None:
-            smaller, intervals = lasting(model, intervals)
-            job = replace(job, model=smaller)
-            plan = solve_robust(job, intervals, lambda: run_method(job, name, run))
-        else:
-            stage = run_method(job, name, run)
-            plan = plan_of(job.model, name, job.alpha, replace(stage, seconds=job.seconds), target, job.limits)
-        return plan if goal == "sure" else replace(plan, goal_probability=chance)
+        return _solved(model, check_alpha(alpha), asked, ranks)
 
     ranks = ranks_of(comm, available_memory())
     if ranks is None:
@@ -199,50 +158,22 @@ def solve(
     return cast(Plan, None)
 
 
-def run_method(job: Job, name: str, run: "Run") -> Stage[Solution]:
-    """Run a method; only ``exact`` aims at the optimal CVaR, so only ``exact`` profits from a finer step."""
-
-    def attempt(prepared: Prepared) -> Stage[Solution]:
-        began = now()
-        found = evaluated(prepared, job.alpha, run(prepared, job.alpha, job.limits))
-        return stage_of(prepared, found, job.alpha, began)
-
-    def focused(prepared: Prepared, focus: Focus) -> Stage[Solution]:
-        began = now()
-        return stage_of(prepared, exact(prepared, job.alpha, job.limits, focus=focus), job.alpha, began)
-
-    def first(prepared: Prepared, alpha: float) -> float:
-        return first_step(prepared, alpha, job.target, job.limits)
-
-    def unfinished(prepared: Prepared, stopped: str) -> Stage[Solution]:
-        began = now()
-        return stage_of(prepared, at_hand(prepared, job.alpha, stopped), job.alpha, began)
-
-    def work() -> Stage[Solution]:
-        if name == "exact":
-            tell = partial(tell_so_far, job, name)
-            return job.refined(attempt, first, at_hand=unfinished, focused=focused, tell=tell)
-        return job.answered(
-            lambda: attempt(_for_the_mean(job) if name == "expected" else job.prepared(job.step)), unfinished
-        )
-
-    return job.kept(work)
-
-
-def _for_the_mean(job: Job) -> Prepared:
-    """Return the model for a plan of lowest expected cost; its tail uses a fair step if the exact one takes long."""
-    prepared = job.prepared(job.step)
-    if job.step is not None or not (prepared.scale.rounded or many_levels(prepared, job.alpha)):
-        return prepared
-    return job.prepared(fair_step(prepared, job.alpha))
-
-
-def _check_objective(objective: Objective, method: str, *, limited: bool) -> None:
-    if not isinstance(objective, Objective):
-        call = "; call it" if isinstance(objective, type) else ""
-        kinds = "Exceedance(budget), Excess(budget), ValueAtRisk(), MeanPlusCVaR(weight) or WorstCase()"
-        raise PrudentError(f"objective is {objective!r}; it must be {kinds}{call}")
-    if limited:
-        raise PrudentError("objective excludes slack, absolute_slack and max_cvar; give only one of them")
-    if method != "exact":
-        raise PrudentError(f"objective needs method 'exact', not {method!r}")
+def _solved(model: SSP, alpha: float, asked: Options, ranks: Ranks | None) -> Plan:
+    """Return the plan for what the options ask."""
+    intervals = intervals_of(model, asked.uncertainty, asked.device)
+    job, chance = begin(model, alpha, asked, ranks), 1.0
+    if asked.goal == "likeliest":
+        with in_force(job.limits):
+            model, chance = likeliest(model, asked.dead_end_cost)
+    if intervals is not None:
+        model, intervals = lasting(model, intervals)
+    job = replace(job, model=model)
+    if intervals is not None:
+        return solve_robust(job, intervals)
+    if asked.objective is not None:
+        plan = solve_for(job, asked.objective)
+    elif (cap := cap_of(asked)) is not None:
+        plan = solve_within(job, cap)
+    else:
+        plan = solve_with(job, asked.method)
+    return replace(plan, goal_probability=chance)

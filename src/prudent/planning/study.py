@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from prudent.errors import PrudentError, whole_number
 from prudent.io.study import StudyFile, check_lasting, key_of
-from prudent.methods.registry import chosen
-from prudent.planning.bounds import Target
 from prudent.planning.combinations import Combination, Make, combinations_of, maker
+from prudent.planning.options import Options
 from prudent.planning.solve import solve
 from prudent.results.study import FIELDS, Row, Study
 from prudent.runtime.clock import now
@@ -91,8 +90,10 @@ def study(
     """
     began = now()
     check_executor(executor)
-    name, _ = chosen(method)
-    target = Target(gap, relative_gap)
+    asked = Options(
+        "study", method=method, gap=gap, relative_gap=relative_gap, memory=memory, time_limit=time_limit,
+        threads=threads, device=device,
+    )  # fmt: skip
     elsewhere = executor is not None and device == "gpu"  # a GPU that is not here
     Limits.of(memory, time_limit, threads=threads, device="cpu" if elsewhere else device)  # reject bad values at once
     parameters, combinations = combinations_of(make, grid, alphas)
@@ -101,7 +102,7 @@ def study(
         for parameter, value in values.items():
             check_lasting(parameter, value)
     said = method if isinstance(method, str) else repr(method)
-    about = {"make": label, "method": said, "gap": target.gap, "relative_gap": target.relative_gap}
+    about = {"make": label, "method": said, "gap": asked.gap, "relative_gap": asked.relative_gap}
     file = None if keep is None else StudyFile(keep, about, parameters)
     rows = {} if file is None else _known(file, combinations)
     left = [number for number in range(len(combinations)) if number not in rows]
@@ -119,7 +120,7 @@ def study(
     ):
         for which, future in finished(pool, solve_one, calls, _stop(limits)):
             values, alpha = combinations[left[which]]
-            row = {**values, **_fields(future, name, alpha)}
+            row = {**values, **_fields(future, asked.method_name, alpha)}
             if row["status"] == "interrupted":  # Ctrl-C stopped the solve; it is not done
                 limits.interrupted = True
                 continue

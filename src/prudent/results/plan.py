@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from prudent.errors import PrudentError
-from prudent.methods.objectives import Achieved
+from prudent.methods.objectives import Achieved, Exceedance, MeanPlusCVaR, WorstCase
 from prudent.methods.solution import UNKNOWN, Nominal
 from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
@@ -274,7 +274,7 @@ class Plan(Shown):
 
     def explain_left(self, state: Hashable, spent: float, left: int | None) -> Explanation:
         """Compare all actions of a state in a run of the plan's agent, which has so many levels left (internal)."""
-        if self.max_cvar < float("inf") or (self.objective is not None and self.objective.objective != "worst-case"):
+        if self.max_cvar < float("inf") or (self.objective is not None and self.objective.objective != WorstCase.name):
             raise PrudentError(
                 "this plan has a limit on CVaR or another objective; only plans for the optimal CVaR, the lowest "
                 "expected cost or the minimal worst-case cost can be explained"
@@ -478,8 +478,9 @@ class Plan(Shown):
 
     def _objective_row(self, goal: Achieved) -> tuple[str, str, str]:
         """Return the row for another objective than CVaR, with the bounds on its optimal value."""
-        money = self._money and goal.objective != "exceedance"
-        low, high = bounds(goal.lower, goal.upper, money, tiny=goal.objective == "exceedance")
+        chance = goal.objective == Exceedance.name
+        money = self._money and not chance
+        low, high = bounds(goal.lower, goal.upper, money, tiny=chance)
         value = small(goal.value, certain(goal.upper - goal.lower, money))
         return str(goal), value, "optimal, known to all digits shown" if low == high else f"optimal: {low} to {high}"
 
@@ -505,7 +506,7 @@ class Plan(Shown):
         """Return the row for the second objective."""
         what = "mean of all runs"
         if self.objective is not None:
-            sought = self.objective.objective != "mean-plus-cvar" and not self.policy.prepared.scale.rounded
+            sought = self.objective.objective != MeanPlusCVaR.name and not self.policy.prepared.scale.rounded
             what += f"; the lowest at that {self.objective}" if sought else ""
         elif self.max_cvar == math.inf and self.status == "optimal":
             what += "; the lowest at that CVaR"

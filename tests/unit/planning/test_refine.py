@@ -11,8 +11,8 @@ from prudent.engine.prepare import prepare
 from prudent.engine.sweep.estimate import likely_levels, solve_bytes, sweep_bytes
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
-from prudent.planning.bounds import Bracket, Target
-from prudent.planning.refine import Stage, chance_step, coarser_step, fair_step, finer_step, first_step, modest
+from prudent.planning.bounds import Bracket, Stage, Target
+from prudent.planning.refine import chance_step, coarser_step, fair_step, finer_step, first_step, modest
 from prudent.runtime.limits import Limits
 from strategies import noisy_table
 

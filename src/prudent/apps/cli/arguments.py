@@ -1,7 +1,6 @@
-"""Arguments of verbs: MODEL with the options that shape it, and options that several verbs share."""
+"""Arguments of verbs: MODEL with the options that shape it, PLAN, and pictures."""
 
 import functools
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -10,8 +9,10 @@ import click
 from click.shell_completion import CompletionItem
 
 import prudent
+from prudent.apps.cli.options import FILE, with_options
 from prudent.domains.registry import DOMAINS, make
-from prudent.errors import PrudentError, numeral
+from prudent.errors import PrudentError
+from prudent.planning.options import Options, taken_by
 from prudent.runtime.lines import wrapped
 from prudent.runtime.progress import announce
 
@@ -19,88 +20,16 @@ if TYPE_CHECKING:
     from prudent.models.ssp import SSP
     from prudent.plot.canvas import Axes
 
-__all__ = [
-    "ALPHA",
-    "DEVICE",
-    "FILE",
-    "MEMORY",
-    "PLAN",
-    "POINTS",
-    "REAL",
-    "STEP",
-    "THREADS",
-    "TIME_LIMIT",
-    "UNCERTAINTY",
-    "WHOLE",
-    "Context",
-    "Make",
-    "complete_model",
-    "explorable",
-    "keep_picture",
-    "with_model",
-    "with_plot",
-]
+__all__ = ["PLAN", "Context", "Make", "complete_model", "explorable", "keep_picture", "with_model", "with_plot"]
 
 Make: TypeAlias = "Callable[[], SSP]"
 """What verbs receive for MODEL: a function that makes it."""
 
 
-def _reader(kind: type[float], name: str) -> Callable[[Any], float]:
-    """Return what reads an option's number: as click does, but what only Python takes for one, as 1_000, is refused."""
-
-    def read(given: Any) -> float:
-        try:
-            return kind(numeral(str(given)))
-        except ValueError:
-            raise click.BadParameter(f"{given!r} is not a valid {name}.") from None
-
-    read.__name__ = name  # shown in the help
-    return read
-
-
 WHOLE_HYPHEN = "\u2011"
 """A hyphen at which no line breaks; the help has it only while it is laid out."""
 
-REAL, WHOLE = _reader(float, "float"), _reader(int, "integer")
-FILE = click.Path(dir_okay=False)
 PLAN = click.argument("plan", type=FILE)
-ALPHA = click.option("--alpha", type=REAL, required=True, help="The worst fraction of runs, above 0 and at most 1.")
-POINTS = click.option(
-    "--points", type=WHOLE, help="Grid points of cvar-wc and cvar-ev.  [default: 30; deep-sea-treasure: 80]"
-)
-STEP = click.option("--step", type=REAL, help="Round the costs to multiples of this.")
-MEMORY = click.option(
-    "--memory", metavar="BYTES", help="The memory limit for tables, such as 2GB.  [default: 80% of the free memory]"
-)
-TIME_LIMIT = click.option("--time-limit", type=REAL, metavar="SECONDS", help="Stop after this time.")
-THREADS = click.option(
-    "--threads", type=WHOLE, help="The number of threads; the result does not depend on it.  [default: all cores]"
-)
-
-
-def _uncertainty(ctx: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
-    if text is None or text == "own":
-        return text
-    try:
-        return float(numeral(text))
-    except ValueError:
-        raise PrudentError(f"--uncertainty {text}: must be a confidence, such as 0.95, or own") from None
-
-
-UNCERTAINTY = click.option(
-    "--uncertainty",
-    metavar="LEVEL",
-    callback=_uncertainty,
-    help="Consider the worst of a set of models: a confidence, such as 0.95, if MODEL has counts; or own, for the low "
-    "and high in its file.",
-)
-DEVICE = click.option(
-    "--device",
-    type=click.Choice(["cpu", "gpu"]),
-    default="cpu",
-    show_default=True,
-    help="gpu: an NVIDIA GPU (needs CuPy, extra gpu); prudent check reports whether it is faster.",
-)
 
 
 class Formatter(click.HelpFormatter):
@@ -136,42 +65,10 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Give a verb the MODEL argument and the options that shape a model, as ``make``; and ``--json``."""
 
     @click.argument("model", shell_complete=complete_model)
-    @click.option(
-        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable."
-    )
-    @click.option(
-        "--property",
-        "asked",
-        metavar="TEXT",
-        help='The goals and costs of a file: R{"cost"}min=? [F "goal"], or the name of a property in it, or '
-        "FILE.props:NAME for one in a file of properties.",
-    )
-    @click.option(
-        "--const",
-        "constants",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Values of undefined constants: N=3,p=0.25; repeatable.",
-    )
-    @click.option(
-        "--initial",
-        metavar="STATE",
-        help="The initial state.  [default: that of the file; if there are several, each with equal probability]",
-    )
-    @click.option("--problem", type=FILE, metavar="FILE", help="The problem file, if MODEL is a PPDDL domain.")
-    @click.option(
-        "--dead-end-cost", type=REAL, help="Cost of getting stuck in a state from which no goal can be reached."
-    )
-    @click.option(
-        "--goal",
-        type=click.Choice(["sure", "likeliest"]),
-        default="sure",
-        help="sure: plans reach a goal with probability 1; likeliest: with the highest possible probability, and "
-        "--dead-end-cost is the cost of a run that does not reach a goal.",
-    )
-    @click.option("--horizon", type=WHOLE, help="End every run after this many actions.")
-    @click.option("--horizon-cost", type=REAL, help="Cost of not reaching a goal within the horizon.")
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+    @with_options(
+        "settings", "asked", "constants", "initial", "problem", "dead_end_cost", "goal", "horizon", "horizon_cost",
+        "as_json",
+    )  # fmt: skip
     @functools.wraps(verb)
     def wrapped(model: str, settings: Any, goal: str, **options: Any) -> Any:
         shape = {name: options.pop(name) for name in ("asked", "constants", "initial", "problem")}
@@ -181,16 +78,17 @@ def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
                 "--goal likeliest: every run that ends at the horizon counts as at a goal; leave out --horizon"
             )
         price = changes.pop("dead_end_cost") if goal == "likeliest" else None
-        if "goal" in inspect.signature(verb).parameters:  # then it asks for it itself
+        takes_goal = "goal" in taken_by(verb.__name__)  # then it asks for it itself
+        if takes_goal:
             options |= {"goal": goal, "dead_end_cost": price}
 
         def make() -> "SSP":
             made = prudent.amend(_model(model, settings, **shape), **changes)
-            if goal == "sure" or "goal" in options:
+            if goal == "sure" or takes_goal:
                 return made
             from prudent.planning.likeliest import likeliest
 
-            return likeliest(made, price)[0]
+            return likeliest(made, Options("solve", goal=goal, dead_end_cost=price).dead_end_cost)[0]
 
         return verb(make=make, **options)
 

@@ -13,20 +13,9 @@ import click
 from click.shell_completion import get_completion_class
 
 import prudent
-from prudent.apps.cli import estimates, overviews
+from prudent.apps.cli import overviews
 from prudent.apps.cli.arguments import (
-    ALPHA,
-    DEVICE,
-    FILE,
-    MEMORY,
     PLAN,
-    POINTS,
-    REAL,
-    STEP,
-    THREADS,
-    TIME_LIMIT,
-    UNCERTAINTY,
-    WHOLE,
     Context,
     Make,
     complete_model,
@@ -35,9 +24,10 @@ from prudent.apps.cli.arguments import (
     with_model,
     with_plot,
 )
+from prudent.apps.cli.options import with_options
 from prudent.domains.registry import DOMAINS
 from prudent.errors import ModelError, PrudentError, numeral
-from prudent.methods.registry import METHODS, with_grid
+from prudent.methods.registry import with_grid
 from prudent.runtime.launcher import launched, speaks
 from prudent.runtime.lines import for_stream
 from prudent.runtime.progress import announce, announce_if_long
@@ -78,6 +68,7 @@ Examples:
   prudent evaluate betting-game plan.safetensors
   prudent simulate betting-game plan.safetensors --episodes 20000 --seed 1
 """
+SOONER = {"help": "Return the best plan and bounds found within this time."}
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -91,62 +82,13 @@ def main() -> None:
 
 @main.command()
 @with_model
-@ALPHA
-@click.option(
-    "--method",
-    default="exact",
-    show_default=True,
-    metavar="METHOD",
-    help=f"How to plan: {', '.join(METHODS)}.",
-    shell_complete=lambda ctx, param, incomplete: [name for name in METHODS if name.startswith(incomplete)],
-)
 @click.pass_context
-@click.option(
-    "--gap", type=REAL, help="The largest gap between the bounds on the optimal value; 0 requires the optimum."
-)
-@click.option(
-    "--relative-gap",
-    type=REAL,
-    help="The same, relative to the optimal value.  [default: 0 if the model is small enough, else 0.001]",
-)
-@click.option(
-    "--slack",
-    type=REAL,
-    help="Minimise the expected cost with a CVaR above the optimum by at most this fraction: 0.01 for 1%.",
-)
-@click.option("--absolute-slack", type=REAL, help="As --slack, in the units of the costs.")
-@click.option("--max-cvar", type=REAL, help="Minimise the expected cost with a CVaR of at most this.")
-@click.option(
-    "--randomise",
-    is_flag=True,
-    help="With --slack, --absolute-slack or --max-cvar: allow a plan that draws one of two policies.",
-)
-@click.option(
-    "--objective",
-    metavar="WHAT",
-    help="Minimise this instead of CVaR: var, worst-case, exceed:BUDGET (probability of a cost above it), "
-    "excess:BUDGET (expected excess over it) or mean+cvar:WEIGHT.",
-)
-@UNCERTAINTY
-@click.option("--step", type=REAL, help="Round the costs to multiples of this, and do not refine.")
-@click.option(
-    "--memory", metavar="BYTES", help="The memory limit for tables, such as 2GB.  [default: 80% of the free memory]"
-)
-@click.option(
-    "--time-limit", type=REAL, metavar="SECONDS", help="Return the best plan and bounds found within this time."
-)
-@THREADS
-@DEVICE
-@click.option(
-    "--checkpoint",
-    type=FILE,
-    metavar="FILE",
-    help="Save the progress of a long solve here; the same command resumes from it.",
-)
-@POINTS
-@click.option("--decisions", is_flag=True, help="Print the plan as a table: state, cost so far, action.")
-@click.option("--decisions-csv", type=FILE, metavar="FILE", help="Write that table (.csv).")
-@click.option("--save", type=FILE, metavar="PLAN", help="Write the plan (.safetensors).")
+@with_options(
+    "alpha", "method", "gap", "relative_gap", "slack", "absolute_slack", "max_cvar", "randomise", "objective",
+    "uncertainty", "step", "memory", "time_limit", "threads", "device", "checkpoint", "points", "decisions",
+    "decisions_csv", "save",
+    step={"help": "Round the costs to multiples of this, and do not refine."}, time_limit=SOONER,
+)  # fmt: skip
 @with_plot("the distribution of the total cost")
 def solve(
     ctx: click.Context,
@@ -226,26 +168,12 @@ def solve(
 
 @main.command()
 @click.argument("model", shell_complete=complete_model)
-@ALPHA
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A parameter of the domain; repeatable.")
-@click.option("--problem", type=FILE, metavar="FILE", help="The problem file, if MODEL is a PPDDL domain.")
-@click.option("--blind", is_flag=True, help="Use no heuristic; PPDDL files have one.")
-@click.option("--dead-end-cost", type=REAL, help="Cost of getting stuck in a state from which no goal can be reached.")
-@click.option("--fallback", type=REAL, metavar="PRICE", help="Cost of ending a run that leaves the explored part.")
-@click.option("--gap", type=REAL, help="The largest gap between the bounds on the optimal CVaR.")
-@click.option("--relative-gap", type=REAL, help="The same, relative to the optimal CVaR.")
-@STEP
-@MEMORY
-@click.option(
-    "--time-limit", type=REAL, metavar="SECONDS", help="Return the best plan and bounds found within this time."
-)
-@THREADS
-@DEVICE
-@click.option("--save", type=FILE, metavar="PLAN", help="Write the plan (.safetensors).")
-@click.option(
-    "--save-model", type=FILE, metavar="FILE", help="Write the explored part of the model, to which the plan belongs."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@with_options(
+    "alpha", "settings", "problem", "blind", "dead_end_cost", "fallback", "gap", "relative_gap", "step", "memory",
+    "time_limit", "threads", "device", "save", "save_model", "as_json",
+    gap={"help": "The largest gap between the bounds on the optimal CVaR."},
+    relative_gap={"help": "The same, relative to the optimal CVaR."}, time_limit=SOONER,
+)  # fmt: skip
 @click.pass_context
 def search(
     ctx: click.Context,
@@ -291,11 +219,10 @@ def search(
 @main.command()
 @with_model
 @PLAN
-@click.option("--step", type=REAL, help="Round the costs to multiples of this, if PLAN has no budget.")
-@MEMORY
-@TIME_LIMIT
-@DEVICE
-@UNCERTAINTY
+@with_options(
+    "step", "memory", "time_limit", "device", "uncertainty",
+    step={"help": "Round the costs to multiples of this, if PLAN has no budget."},
+)  # fmt: skip
 @with_plot("the distribution")
 def evaluate(make: Make, plan: str, plot: str | None, uncertainty: Any, as_json: bool, **asked: Any) -> None:
     """Print the exact distribution of the total cost of PLAN, which was made for MODEL.
@@ -325,11 +252,7 @@ def evaluate(make: Make, plan: str, plot: str | None, uncertainty: Any, as_json:
 @main.command()
 @with_model
 @PLAN
-@click.option("--episodes", type=WHOLE, default=20_000, show_default=True, help="The number of runs.")
-@click.option("--seed", type=WHOLE, default=0, show_default=True, help="The seed of the random numbers.")
-@THREADS
-@TIME_LIMIT
-@click.option("--paths", type=WHOLE, default=0, help="The number of runs to print step by step.")
+@with_options("episodes", "seed", "threads", "time_limit", "paths")
 def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
     """Simulate runs of PLAN, which was made for MODEL, as a cross-check.
 
@@ -353,11 +276,15 @@ def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
 
 @main.command()
 @with_model
-@click.option(
-    "--alpha", type=REAL, default=0.05, show_default=True, help="The alpha for which time and memory are estimated."
-)
-@click.option("--step", type=REAL, help="Estimate for costs rounded to multiples of this.")
-@click.option("--time-limit", type=REAL, metavar="SECONDS", help="Leave out estimates that take longer.")
+@with_options(
+    "alpha", "step", "time_limit",
+    alpha={
+        "required": False, "default": 0.05, "show_default": True,
+        "help": "The alpha for which time and memory are estimated.",
+    },
+    step={"help": "Estimate for costs rounded to multiples of this."},
+    time_limit={"help": "Leave out estimates that take longer."},
+)  # fmt: skip
 @click.pass_context
 def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> None:
     """Describe MODEL and estimate the effort of solving it, or list all of its problems.
@@ -420,28 +347,23 @@ def completion(shell: str) -> None:
 def _objective(text: str | None) -> "Objective | None":
     if text is None:
         return None
-    name, _, number = text.partition(":")
+    from prudent.methods.objectives import OBJECTIVES
+
+    name, colon, number = text.partition(":")
+    kind = next((each for each in OBJECTIVES.values() if each.word == name and (each.sought or not colon)), None)
+    if kind is None:
+        words = [f"{each.word}:{each.sought.upper()}" if each.sought else each.word for each in OBJECTIVES.values()]
+        raise PrudentError(f"--objective {text}: must be {', '.join(words[:-1])} or {words[-1]}")
     try:
-        if name == "exceed":
-            return prudent.Exceedance(float(numeral(number)))
-        if name == "excess":
-            return prudent.Excess(float(numeral(number)))
-        if name == "mean+cvar":
-            return prudent.MeanPlusCVaR(float(numeral(number)))
+        return kind(float(numeral(number))) if kind.sought else kind()  # type: ignore[call-arg]
     except ValueError as error:
         if isinstance(error, PrudentError):
             raise
         raise PrudentError(f"--objective {text}: must be followed by a number, as in {name}:90") from None
-    if text not in ("var", "worst-case"):
-        raise PrudentError(
-            f"--objective {text}: must be var, worst-case, exceed:BUDGET, excess:BUDGET or mean+cvar:WEIGHT"
-        )
-    return prudent.ValueAtRisk() if text == "var" else prudent.WorstCase()
 
 
-for module in (overviews, estimates):
-    for verb in module.__all__:
-        main.add_command(getattr(module, verb))
+for verb in overviews.__all__:
+    main.add_command(getattr(overviews, verb))
 for command in (main, *main.commands.values()):
     command.context_class = Context
 

@@ -1,4 +1,4 @@
-"""The verbs that show more than one plan: compare, curve, frontier, chances, study, reproduce, serve."""
+"""The verbs that show more than one plan, and those for estimated models."""
 
 from pathlib import Path
 from typing import Any
@@ -6,37 +6,20 @@ from typing import Any
 import click
 
 import prudent
-from prudent.apps.cli.arguments import (
-    ALPHA,
-    DEVICE,
-    FILE,
-    MEMORY,
-    POINTS,
-    REAL,
-    STEP,
-    THREADS,
-    TIME_LIMIT,
-    UNCERTAINTY,
-    WHOLE,
-    Make,
-    keep_picture,
-    with_model,
-    with_plot,
-)
+from prudent.apps.cli.arguments import PLAN, Make, keep_picture, with_model, with_plot
+from prudent.apps.cli.options import COLUMNS, FILE, WHOLE, numbers, with_options
 from prudent.domains.registry import DOMAINS, grid
-from prudent.errors import PrudentError, numeral
+from prudent.errors import PrudentError
 from prudent.methods.registry import METHODS, with_grid
+from prudent.runtime.atomic_files import check_place
 from prudent.runtime.progress import announce, announce_if_long
 
-__all__ = ["chances", "compare", "curve", "frontier", "reproduce", "serve", "study"]
+__all__ = ["chances", "compare", "curve", "frontier", "learn", "reproduce", "serve", "stress", "study"]
 
 
 @click.command()
 @with_model
-@ALPHA
-@POINTS
-@click.option("--methods", metavar="A,B,...", help=f"The methods, in this order.  [default: {','.join(METHODS)}]")
-@click.option("--time-limit", type=REAL, metavar="SECONDS", help="The time limit for each method.")
+@with_options("alpha", "points", "methods", "time_limit", time_limit={"help": "The time limit for each method."})
 def compare(
     make: Make, alpha: float, points: int | None, methods: str | None, time_limit: float | None, as_json: bool
 ) -> None:
@@ -70,13 +53,7 @@ def compare(
 
 @click.command()
 @with_model
-@click.option("--alphas", metavar="A,B,...", help="Print these, in this order.  [default: round ones]")
-@click.option("--alpha-min", type=REAL, default=0.01, show_default=True, help="The smallest alpha.")
-@STEP
-@MEMORY
-@TIME_LIMIT
-@DEVICE
-@UNCERTAINTY
+@with_options("alphas", "alpha_min", "step", "memory", "time_limit", "device", "uncertainty")
 @with_plot("the curve")
 def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the optimal CVaR of MODEL, its VaR and the lowest expected cost for all alphas.
@@ -91,7 +68,7 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
     """
     from prudent.apps.cli.terminal import answer
 
-    chosen = None if alphas is None else _numbers("--alphas", alphas)
+    chosen = None if alphas is None else numbers("--alphas", alphas)
     found = prudent.curve(make(), alpha_min=min([alpha_min, *(chosen or [])]), **asked)
     keep_picture(plot, lambda: prudent.plot.curve(found))
     answer(as_json, lambda: found.to_dict(chosen), lambda: found.table(chosen))
@@ -99,18 +76,7 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
 
 @click.command()
 @with_model
-@ALPHA
-@click.option(
-    "--tolerance",
-    type=REAL,
-    default=5e-3,
-    show_default=True,
-    help="The largest gap, as a share of the range of the expected cost.",
-)
-@click.option("--most", type=WHOLE, default=100, show_default=True, help="The most weights of CVaR to try.")
-@STEP
-@MEMORY
-@TIME_LIMIT
+@with_options("alpha", "tolerance", "most", "step", "memory", "time_limit")
 @with_plot("the trade-off")
 def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
     """Print the trade-off between expected cost and CVaR of MODEL.
@@ -130,13 +96,7 @@ def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
 
 @click.command()
 @with_model
-@click.option("--budgets", metavar="A,B,...", required=True, help="Budgets for the total cost, in any order.")
-@click.option("--worst", is_flag=True, help="The lowest probability over all policies, instead of the highest.")
-@STEP
-@MEMORY
-@TIME_LIMIT
-@THREADS
-@DEVICE
+@with_options("budgets", "worst", "step", "memory", "time_limit", "threads", "device")
 def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
     """Print the highest probability that the total cost of MODEL is within each budget, or with --worst the lowest.
 
@@ -147,35 +107,26 @@ def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
     """
     from prudent.apps.cli.terminal import answer
 
-    wanted = _numbers("--budgets", budgets)
+    wanted = numbers("--budgets", budgets)
     found = prudent.chances(make(), wanted, **asked)
     answer(as_json, found.to_dict, found.table)
 
 
 @click.command()
 @click.argument("domain", shell_complete=lambda ctx, param, part: [name for name in DOMAINS if name.startswith(part)])
-@click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE,...", help="Values for a parameter of DOMAIN; repeatable."
-)
-@click.option("--alpha", "alphas", metavar="A,B,...", required=True, help="The fractions of worst runs.")
-@click.option(
-    "--workers", type=WHOLE, help="The number of processes; 1 starts none.  [default: one for each core; on a GPU 1]"
-)
-@click.option(
-    "--keep", type=FILE, metavar="FILE", help="Add each row to this file (.jsonl); the same command resumes from it."
-)
-@click.option("--csv", type=FILE, metavar="FILE", help="Write the table (.csv).")
-@click.option("--method", default="exact", show_default=True, help=f"How to plan: {', '.join(METHODS)}.")
-@click.option("--gap", type=REAL, help="As in solve, for each combination.")
-@click.option("--relative-gap", type=REAL, help="As in solve, for each combination.")
-@click.option(
-    "--memory", metavar="BYTES", help="The memory limit for one solve.  [default: 80% of the free memory, shared]"
-)
-@click.option("--time-limit", type=REAL, metavar="SECONDS", help="The time limit for one solve.")
-@click.option("--threads", type=WHOLE, help="The number of threads of each solve.  [default: all cores, shared]")
-@DEVICE
+@with_options(
+    "settings", "alphas", "workers", "keep", "csv", "method", "gap", "relative_gap", "memory", "time_limit", "threads",
+    "device",
+    settings={"metavar": "KEY=VALUE,...", "help": "Values for a parameter of DOMAIN; repeatable."},
+    alphas={"flag": "--alpha", "required": True, "help": "The fractions of worst runs."},
+    gap={"help": "As in solve, for each combination."},
+    relative_gap={"help": "As in solve, for each combination."},
+    memory={"help": "The memory limit for one solve.  [default: 80% of the free memory, shared]"},
+    time_limit={"help": "The time limit for one solve."},
+    threads={"help": "The number of threads of each solve.  [default: all cores, shared]"},
+)  # fmt: skip
 @with_plot("CVaR against the first parameter with several values")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@with_options("as_json")
 def study(
     domain: str,
     settings: tuple[str, ...],
@@ -199,7 +150,7 @@ def study(
 
     if csv is not None:
         check_csv_path(csv)
-    found = prudent.study(domain, grid(domain, settings), _numbers("--alpha", alphas), **asked)
+    found = prudent.study(domain, grid(domain, settings), numbers("--alpha", alphas), **asked)
     if csv is not None:
         found.to_csv(csv)
         announce(f"table written to {csv}")
@@ -215,9 +166,7 @@ def study(
 @click.option(
     "--out", type=click.Path(file_okay=False), default="report", show_default=True, help="The folder to write to."
 )
-@click.option(
-    "--episodes", type=WHOLE, default=20_000, show_default=True, help="The number of simulated runs for each cell."
-)
+@with_options("episodes", episodes={"help": "The number of simulated runs for each cell."})
 @click.option("--traffic", type=click.Path(dir_okay=False), help="The paper's traffic data, a CSV file.")
 def reproduce(out: str, episodes: int, traffic: str | None) -> None:
     """Reproduce the tables and figures of the paper, with the exact optimum beside them.
@@ -236,14 +185,62 @@ def reproduce(out: str, episodes: int, traffic: str | None) -> None:
     announce(f"the report is {Path(out) / 'index.html'}")
 
 
-def _numbers(option: str, given: str) -> list[float]:
-    numbers = []
-    for text in given.split(","):
-        try:
-            numbers.append(float(numeral(text)))
-        except ValueError:
-            raise PrudentError(f"{option} {text!r}: must be numbers with commas between them") from None
-    return numbers
+@click.command()
+@click.argument("log", type=FILE)
+@with_options(
+    "save", "columns", "initial", "seldom", "as_json",
+    save={"metavar": "MODEL", "help": "Write the model, with its counts (.json, .json.gz)."},
+    initial={"help": "The state in which runs start.  [default: as the episodes do]"},
+)  # fmt: skip
+def learn(log: str, save: str | None, columns: tuple[str, ...], as_json: bool, **asked: Any) -> None:
+    """Estimate a model from LOG, a CSV file of logged runs with one row for each step.
+
+    Its columns are episode, state, action, next_state and cost.  With a column count, each row has the number of times
+    that a step was seen, and there is no column episode.
+
+    \b
+    Examples:
+      prudent learn log.csv --save model.json
+      prudent learn log.csv --column state=stock --column next_state=stock_after --save model.json
+      prudent solve model.json --alpha 0.1 --uncertainty 0.95
+    """
+    from prudent.apps.cli.terminal import answer
+
+    if save is not None:
+        suffix = ".json.gz" if save.endswith(".json.gz") else ".json"
+        check_place(save, suffix, "models with counts are written", hint=" or .json.gz")
+    named: dict[str, Any] = {}
+    for item in columns:
+        meaning, equals, name = item.partition("=")
+        if not equals or meaning not in COLUMNS or meaning in named:
+            raise PrudentError(f"--column {item}: write MEANING=NAME, once for each of {', '.join(COLUMNS)}")
+        named[meaning] = name
+    data = prudent.from_episodes(log, **named, **asked)
+    if save is not None:
+        prudent.save(data.model, save)
+    answer(as_json, data.to_dict, data.table)
+    if save is not None:
+        announce(f"model written to {save}")
+
+
+@click.command()
+@with_model
+@PLAN
+@with_options("samples", "seed")
+@with_plot("the fan of tails")
+def stress(make: Make, plan: str, plot: str | None, as_json: bool, **asked: Any) -> None:
+    """Evaluate PLAN, made for the learned MODEL, on other models that fit its counts.
+
+    \b
+    Example:
+      prudent stress model.json plan.safetensors --samples 200 --plot fan.png
+    """
+    from prudent.apps.cli.terminal import answer
+
+    loaded = prudent.load_plan(plan, make())
+    result = prudent.stress(loaded, loaded.model, **asked)
+    keep_picture(plot, lambda: prudent.plot.stress(result))
+    answer(as_json, result.to_dict, result.table)
 
 
 @click.command()

@@ -1,0 +1,163 @@
+"""The questions about CVaR: its minimum, by the exact method, another one, or for a set of models; and every budget."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.focus import Focus
+from prudent.methods.exact import Explored, exact, explore
+from prudent.methods.expected import at_hand, evaluated
+from prudent.methods.registry import chosen
+from prudent.methods.robust import robust
+from prudent.methods.solution import Nominal, Solution
+from prudent.models.intervals import Intervals
+from prudent.planning.bounds import Stage, Stop, stage_of
+from prudent.planning.driver import Question, answer
+from prudent.planning.job import Job
+from prudent.planning.plans import planned, stopped_late, tell_so_far
+from prudent.planning.refine import fair_step, first_step, many_levels
+from prudent.results.plan import Plan
+from prudent.runtime.limits import Stopped, in_force
+
+if TYPE_CHECKING:
+    from prudent.methods.registry import Run
+
+__all__ = ["explored", "least_cvar", "only_at_hand", "solve_robust", "solve_with"]
+
+
+class LeastCVaR(Question[Solution]):
+    """The plan of minimal CVaR, and of lowest expected cost among those."""
+
+    focuses = True
+
+    def first_step(self, prepared: Prepared) -> float:
+        """Return a fair step for the gap, coarser if time is short."""
+        return first_step(prepared, self.job.alpha, self.job.target, self.job.limits)
+
+    def attempt(self, prepared: Prepared) -> Stage[Solution]:
+        """Sweep the budgets."""
+        return self.solved(prepared, exact(prepared, self.job.alpha, self.job.limits))
+
+    def focused(self, prepared: Prepared, focus: Focus) -> Stage[Solution]:
+        """Sweep what is in focus."""
+        return stage_of(prepared, exact(prepared, self.job.alpha, self.job.limits, focus=focus), self.job.alpha)
+
+    def at_hand(self, stopped: Stopped) -> Stage[Solution]:
+        """Return the plan of lowest expected cost."""
+        prepared = self.job.prepared(self.job.step)
+        return stage_of(prepared, at_hand(prepared, self.job.alpha, stopped.reason), self.job.alpha)
+
+    def tell(self, best: Stage[Solution]) -> None:
+        """Tell the listener."""
+        tell_so_far(self.job, best)
+
+    def solved(self, prepared: Prepared, found: Solution) -> Stage[Solution]:
+        """Return a solution as a stage; if there was no time to evaluate its policy, the one at hand may be better."""
+        return stage_of(prepared, evaluated(prepared, self.job.alpha, found), self.job.alpha)
+
+
+class AskedOnce(LeastCVaR):
+    """The plan of another method, which does not aim at the optimal CVaR, so that no step is worth refining."""
+
+    refines = False
+
+    def __init__(self, job: Job, name: str, run: "Run") -> None:
+        super().__init__(job)
+        self.name, self.run = name, run
+
+    def model(self) -> Prepared:
+        """Return the model; the tail of a plan of lowest expected cost uses a fair step if the exact one takes long."""
+        job, prepared = self.job, super().model()
+        if self.name != "expected" or job.step is not None:
+            return prepared
+        long = prepared.scale.rounded or many_levels(prepared, job.alpha)
+        return job.prepared(fair_step(prepared, job.alpha)) if long else prepared
+
+    def attempt(self, prepared: Prepared) -> Stage[Solution]:
+        """Run the method."""
+        return self.solved(prepared, self.run(prepared, self.job.alpha, self.job.limits))
+
+
+class AgainstNature(LeastCVaR):
+    """The plan of minimal worst-case CVaR; the gap of rounded costs is about in proportion to the step."""
+
+    order, may_stall, focuses = 1, True, False
+
+    def __init__(self, job: Job, intervals: Intervals) -> None:
+        super().__init__(job)
+        self.intervals = intervals
+
+    def attempt(self, prepared: Prepared) -> Stage[Solution]:
+        """Sweep the budgets against nature."""
+        return stage_of(prepared, robust(prepared, self.intervals, self.job.alpha, self.job.limits), self.job.alpha)
+
+    def at_hand(self, stopped: Stopped) -> Stage[Solution]:
+        """Raise: no plan at hand has bounds for a set of models."""
+        raise stopped
+
+    def tell(self, best: Stage[Solution]) -> None:
+        """Keep it: no listener shows plans for a set of models."""
+
+
+def least_cvar(job: Job) -> Stage[Solution]:
+    """Return the plan of minimal CVaR, with a checkpoint if there is one."""
+    return job.kept(lambda: answer(LeastCVaR(job)))
+
+
+def solve_with(job: Job, method: object) -> Plan:
+    """Return the plan of a method."""
+    name, run = chosen(method)
+    stage = least_cvar(job) if name == "exact" else job.kept(lambda: answer(AskedOnce(job, name, run)))
+    return planned(job, stage, name)
+
+
+def solve_robust(job: Job, intervals: Intervals) -> Plan:
+    """Return the plan of minimal worst-case CVaR.
+
+    If the gap stays open, the plan for the model itself gives another lower bound.
+    """
+    if not (intervals.high > intervals.low).any():  # then the set is a single model
+        stage = least_cvar(job)
+        own = stage.found
+        same = replace(own, nominal=Nominal(own.cvar, own.var, own.expected))
+        return planned(job, replace(stage, found=same), intervals=intervals)
+    with job.stopping():
+        stage = answer(AgainstNature(job, intervals))
+        if not (stage.stopped or job.target.reached(stage.bracket)):
+            lower = max(stage.bracket.lower, least_cvar(job).bracket.lower)
+            stage = replace(stage, bracket=replace(stage.bracket, lower=min(lower, stage.bracket.upper)))
+    return planned(job, stage, intervals=intervals)
+
+
+class EveryBudget(Question[Explored]):
+    """The sweeps that serve a job's alpha and every larger one; ``what`` is said to take too long if they do."""
+
+    def __init__(self, job: Job, what: str, first: Callable[[Prepared, float], float]) -> None:
+        super().__init__(job)
+        self.what, self.first = what, first
+
+    def first_step(self, prepared: Prepared) -> float:
+        """Return the step that was chosen for all alphas."""
+        return self.first(prepared, self.job.alpha)
+
+    def attempt(self, prepared: Prepared) -> Stage[Explored]:
+        """Sweep the budgets."""
+        found = explore(prepared, self.job.alpha, self.job.limits)
+        if found.stopped:
+            raise Stopped(found.stopped, self.what)
+        return Stage(prepared, found)
+
+
+def explored(job: Job, what: str, first_step: Callable[[Prepared, float], float] = fair_step) -> Explored:
+    """Sweep the budgets once, as far as a job's alpha requires; raise an error if that is stopped."""
+    return answer(EveryBudget(job, what, first_step)).found
+
+
+def only_at_hand(job: Job, stopped: Stopped) -> Stage[Solution]:
+    """Return the plan at hand, where the time limit stopped the sweeps; raise any other reason again."""
+    if stopped.reason != Stop.TIME:
+        raise stopped
+    with in_force(job.limits.for_the_rest):
+        stage = LeastCVaR(job).at_hand(stopped)
+    return replace(stage, notes=(*stage.prepared.scale.notes, *stage.found.notes, stopped_late(job.limits)))
