@@ -174,7 +174,7 @@ def solve(
         )  # fmt: skip
         if goal == "likeliest":
             with in_force(job.limits):
-                found, chance = likeliest(model, dead_end_cost)
+                found, chance = likeliest(model, dead_end_cost, job.limits)
             job = replace(job, model=found)
         if objective is not None:
             plan = solve_for(job, objective)

@@ -113,21 +113,22 @@ def _shared_model(kind: type[RankSweep], ranks: Ranks, prepared: Prepared | None
     known = cast(list[tuple[type[RankSweep], Prepared]], ranks.known)
     number = ranks.told(next((i for i, each in enumerate(known) if each == (kind, prepared)), len(known)))
     if number == len(known):
-        outline = shared(ranks, None if prepared is None else _outline(prepared, kind.layouts))
+        outline = shared(ranks, None if prepared is None else _outline(prepared, kind.layouts, ranks.threads))
         known.append((kind, outline if prepared is None else prepared))
     known.append(known.pop(number))
     del known[:-KNOWN]
     return known[-1][1]
 
 
-def _outline(prepared: Prepared, layouts: tuple[Callable[[Prepared], Any], ...]) -> Prepared:
+def _outline(prepared: Prepared, layouts: tuple[Callable[[Prepared], Any], ...], threads: int) -> Prepared:
     """Return a copy with the values found for sweeps, the rows that they need, and nothing of the user's model.
 
     Layouts have rows of their own.  The model's own rows serve only cycles at no cost; without any cycle, not even
     the data of actions is needed.
     """
     arcs, none, nobody, error = free_arcs(prepared), np.empty(0, dtype=np.int64), cast(SSP, None), rounding(prepared)
-    rows: dict[str, Any] = {"model_action": none, "plays": np.empty(0), "scale": replace(prepared.scale, luck=none)}
+    rows: dict[str, Any] = {"model_action": none, "plays": np.empty(0), "threads": threads}
+    rows |= {"scale": replace(prepared.scale, luck=none)}
     actions: dict[str, Any] = {"mean_cost": prepared.mean_cost, "cost_range": prepared.cost_range}
     if (np.diff(arcs.block_start) == 1).all():
         by_outcome = ("free_stop", "probability", "successor", "fine", "cost")
