@@ -176,7 +176,7 @@ def chances(
     wanted = np.array([as_number("budgets", each, "finite numbers", np.isfinite) for each in budgets], dtype=float)
     swept, endless = with_arrivals(model) if worst else (model, None)
     job = begin(swept, TAIL, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
-    if worst and job.step is not None and not prepare(swept).fine.any():
+    if worst and job.step is not None and not prepare(swept, None, job.limits).fine.any():
         job = replace(job, step=None)  # if runs end at once, there is no cost to round
     job = replace(job, within=float(wanted.max(initial=-np.inf)))  # larger totals do not matter
     attempt = _least if worst else _greatest

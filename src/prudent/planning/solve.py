@@ -17,8 +17,7 @@ from prudent.methods.expected import at_hand, evaluated
 from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
 from prudent.methods.solution import Solution
-from prudent.models.intervals import Intervals, intervals_of
-from prudent.models.lasting import lasting
+from prudent.models.intervals import Intervals, intervals_of, lasting
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Target
 from prudent.planning.cvar_limit import cap_of, solve_within
@@ -175,7 +174,7 @@ def solve(
         )  # fmt: skip
         if goal == "likeliest":
             with in_force(job.limits):
-                found, chance = likeliest(model, dead_end_cost)
+                found, chance = likeliest(model, dead_end_cost, job.limits)
             job = replace(job, model=found)
         if objective is not None:
             plan = solve_for(job, objective)

@@ -116,7 +116,7 @@ class RankSweep(Backend):
             if self._part is None:
                 outline = self._outline()
                 self.ranks.tell(Begin())
-                self._part = self._own_part(shared(self.ranks, outline, self.task.threads))
+                self._part = self._own_part(shared(self.ranks, outline, self.task.prepared.threads))
             self.ranks.tell(Advance(last, final))
             found = self._part.advance(last, final=final)
         assert found is not None, "rank 0 has the values of the start"

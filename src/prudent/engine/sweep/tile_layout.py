@@ -161,7 +161,7 @@ def _crowded(prepared: Prepared, rules: Rules) -> bool:
     """Return whether even the shortest tile is too long for most outcomes: then so are all."""
     rows = cut(prepared.arc_start), prepared.arc_start, prepared.successor, prepared.cost, prepared.least_spent
     short = np.zeros(len(rows[0]) - 1, dtype=np.int64)
-    in_parts(looks_back_less, len(prepared.cost), *rows, min(rules.tiles), short)
+    in_parts(prepared.threads, looks_back_less, len(prepared.cost), *rows, min(rules.tiles), short)
     return bool(short.sum() > rules.crowded * len(prepared.cost))
 
 
@@ -178,8 +178,10 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     layer, last = np.full(n, -1), np.full(n, -1)
     arcs = arc_start, nodes.successor, nodes.cost
     states = prepared.order
-    in_parts(node_layers, len(nodes.cost), *states.backwards, *arcs, layer, last, delay, most=states.width)
-    looked_back, longest = _furthest(nodes, delay)
+    in_parts(
+        prepared.threads, node_layers, len(nodes.cost), *states.backwards, *arcs, layer, last, delay, most=states.width
+    )
+    looked_back, longest = _furthest(nodes, delay, prepared.threads)
     back = int(looked_back.max())
     depth = int(layer.max()) + 1
     layer_start = starts(layer, depth)
@@ -212,12 +214,12 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     )
 
 
-def _furthest(nodes: Nodes, delay: IntArray) -> tuple[IntArray, int]:
+def _furthest(nodes: Nodes, delay: IntArray, threads: int) -> tuple[IntArray, int]:
     """Return how many levels back each node is looked at, at most, and the most outcomes of an action."""
     part = cut(nodes.outcome_start[nodes.action_start])
     back, longest = np.zeros(nodes.n_nodes, dtype=np.int64), np.empty(len(part) - 1, dtype=np.int64)
     rows = part, nodes.action_start, nodes.outcome_start, nodes.successor, nodes.cost
-    in_parts(look_furthest, len(nodes.cost), *rows, delay, back, longest)
+    in_parts(threads, look_furthest, len(nodes.cost), *rows, delay, back, longest)
     return back, int(longest.max())
 
 
@@ -358,7 +360,7 @@ def known_of(
     chance, after, cost = work.probability[first:], work.successor[first:], work.cost[first:]
     needs = np.maximum.reduceat(np.minimum(cost + worst.value[after], UNREACHED), starts)
     action_worst = np.empty(len(worst.action_value) + len(needs), dtype=np.int64)
-    in_parts(copy_list, len(worst.action_value), worst.action_value, action_worst)
+    in_parts(prepared.threads, copy_list, len(worst.action_value), worst.action_value, action_worst)
     action_worst[len(worst.action_value) :] = needs
     return Known(
         excess=np.append(excess, np.add.reduceat(chance * (excess[after] + slope * cost), starts)),
@@ -375,4 +377,4 @@ def clear_waste(prepared: Prepared, choice: NDArray[Any]) -> None:
     tiling = tiling_of(prepared)
     if tiling is not None and not tiling.free:
         most = np.clip(len(choice) - 1 - tiling.work.delay[: prepared.n_states], 0, None)  # the most left in each
-        in_parts(clear_beyond, choice.size / 8, choice, most, int(most.min()) + 1)
+        in_parts(prepared.threads, clear_beyond, choice.size / 8, choice, most, int(most.min()) + 1)
