@@ -55,7 +55,7 @@ def timed(model: prudent.SSP, alpha: float, device: str, turns: int) -> Timed:
         limits = Limits.of(None, None, device=device)
         with in_force(limits):
             began = now()
-            prepared = prepare(model)
+            prepared = prepare(model, None, limits)
             lay_out(prepared, limits)
             ready = now()
             found = Timed(prepared, exact(prepared, alpha, limits), ready - began, now() - ready)
@@ -83,7 +83,7 @@ def sweep_rate(model: prudent.SSP, alpha: float, turns: int) -> tuple[float, flo
     for _ in range(turns):
         limits = Limits.of(None, None, device="gpu")
         with in_force(limits):
-            prepared = prepare(model)
+            prepared = prepare(model, None, limits)
             lay_out(prepared, limits)
             expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
             began = now()

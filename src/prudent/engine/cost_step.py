@@ -69,12 +69,12 @@ class Lattice:
         return np.asarray(scaled, dtype=np.float64)
 
 
-def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
+def find_lattice(cost: FloatArray, threads: int = 1) -> tuple[Lattice, IntArray] | None:
     """Return the coarsest step that all costs share and each cost as a multiple of it, or None."""
     whole, good = np.empty(len(cost), dtype=np.int64), np.ones(1, dtype=bool)
-    in_parts(whole_numbers, len(cost), read_only(cost), LARGEST, whole, good)
+    in_parts(threads, whole_numbers, len(cost), read_only(cost), LARGEST, whole, good)
     if good[0]:  # the common case, and no tolerance is needed
-        common = max(common_divisor(whole), 1)
+        common = max(common_divisor(whole, threads), 1)
         return Lattice(float(common), 0.0, 0.0), whole if common == 1 else whole // common
     size = np.unique(np.abs(cost[cost != 0]))
     if len(size) == 0:
@@ -100,10 +100,10 @@ def find_lattice(cost: FloatArray) -> tuple[Lattice, IntArray] | None:
     return Lattice(step, deviation, _relative(cost, whole, step) if deviation > 0 else 0.0), whole
 
 
-def common_divisor(whole: IntArray) -> int:
+def common_divisor(whole: IntArray, threads: int) -> int:
     """Return the greatest common divisor of whole numbers, 0 if all are zero."""
     common = np.zeros(1 + -(-len(whole) // PART), dtype=np.int64)
-    in_parts(common_divisors, len(whole), whole, common)
+    in_parts(threads, common_divisors, len(whole), whole, common)
     return 1 if common[0] == 1 else int(np.gcd.reduce(common))
 
 

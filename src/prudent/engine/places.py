@@ -17,7 +17,6 @@ from prudent.kernels.places import breadth_first, cut, rows_by_place, share_insi
 from prudent.kernels.sweep import Places, Turns
 from prudent.kernels.team import new_counters
 from prudent.models.rows import BoolArray, IntArray, offsets
-from prudent.runtime.limits import threads_in_force
 from prudent.runtime.team import side_by_side
 
 __all__ = ["ENOUGH", "PART", "Sections", "lanes_of", "places_of", "sections_of", "turns_among", "turns_of"]
@@ -130,6 +129,6 @@ def _rows(prepared: Prepared, state: IntArray, place: NDArray[np.int32]) -> tupl
     new = [action_start, outcome_start, np.empty(total), np.empty(total, dtype=np.int32), np.empty(total, dtype=kind)]
     old = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
     counters = new_counters()
-    lanes = threads_in_force() if total > ENOUGH else 1
+    lanes = prepared.threads if total > ENOUGH else 1
     side_by_side(lanes, lambda lane: rows_by_place(old, state, place, tuple(new), COPIED, counters))
     return new, action

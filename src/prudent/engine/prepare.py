@@ -58,6 +58,7 @@ from prudent.models.graph import (
 )
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, read_only, starts
 from prudent.models.ssp import SSP
+from prudent.runtime.limits import UNLIMITED, Limits
 from prudent.runtime.team import cut, in_parts
 
 __all__ = ["Trapped", "at_step", "prepare"]
@@ -83,6 +84,7 @@ class _Flat(Rows):
     Costs as given, and probabilities, may be the model's own arrays, so neither is written to.
     """
 
+    threads: int  # that prepare it
     start: int
     action_start: IntArray  # (n_states + 1,)
     outcome_start: IntArray  # (n_actions + 1,)
@@ -110,8 +112,9 @@ class _Flat(Rows):
         columns = read_only(self.probability), self.successor, read_only(self.cost)
         chosen = tuple(np.empty(outcome_start[-1], dtype=column.dtype) for column in columns)
         rows = cut(outcome_start), action, self.outcome_start, new
-        in_parts(chosen_rows, len(chosen[0]), *rows, *columns, outcome_start, chosen)
+        in_parts(self.threads, chosen_rows, len(chosen[0]), *rows, *columns, outcome_start, chosen)
         return _Flat(
+            self.threads,
             int(new[self.start]),
             starts(new[self.action_state[action]], n_states),
             outcome_start,
@@ -120,7 +123,9 @@ class _Flat(Rows):
         )
 
 
-def prepare(model: SSP, step: float | None = None, *, down: bool = False, between: bool = False) -> Prepared:
+def prepare(
+    model: SSP, step: float | None = None, limits: Limits = UNLIMITED, *, down: bool = False, between: bool = False
+) -> Prepared:
     """Prune, normalise and collapse; raise an error if no policy reaches a goal.
 
     If costs have no common step, or ``step`` is another one, normalised costs are rounded to levels of that size:
@@ -131,15 +136,15 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
     """
     if step is not None:
         step = as_number("step", step, "a number above 0", lambda x: 0 < x < np.inf)
-    flat = _opened(model)
+    flat = _opened(model, limits.threads)
     flat, pruned_to, order = _pruned(model, flat)
     lattice, steps, stride, slip = _counted(flat, step)
     size = flat.n_states, len(flat.cost)
-    flat, luck, raised = _normalised(model, flat, pruned_to, order, steps)
+    flat, luck, raised = _normalised(model, flat, pruned_to, order, steps, limits)
     if raised > 0:
         lattice = replace(lattice, deviation=lattice.deviation + raised * lattice.step, relative=np.inf)
         slip = _slip(lattice, flat.n_states)
-    common = max(common_divisor(flat.cost), 1)
+    common = max(common_divisor(flat.cost, limits.threads), 1)
     rounded = slip > 0 or common % stride > 0
     step = step if step is not None and rounded else lattice.step * stride
     if not rounded:
@@ -181,6 +186,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
         model_action=flat.model_action,
         plays=plays,
         between=between,
+        threads=limits.threads,
     )
     if same:  # then its components are those already found
         prepared.__dict__["order"] = order
@@ -188,7 +194,7 @@ def prepare(model: SSP, step: float | None = None, *, down: bool = False, betwee
     return prepared
 
 
-def at_step(prepared: Prepared, step: float) -> Prepared:
+def at_step(prepared: Prepared, step: float, limits: Limits) -> Prepared:
     """Return a model that was prepared without a step with costs rounded up to one: like ``prepare``, but faster.
 
     Lattice, best luck and collapsed states do not depend on the step, unless it is not a multiple of the lattice's.
@@ -196,21 +202,21 @@ def at_step(prepared: Prepared, step: float) -> Prepared:
     """
     last: Prepared | None = prepared.known.get(AT_STEP)
     if last is None or last.scale.step != step:
-        last = prepared.known[AT_STEP] = _at_step(prepared, step)
+        last = prepared.known[AT_STEP] = _at_step(prepared, step, limits)
     return last
 
 
-def _at_step(prepared: Prepared, step: float) -> Prepared:
+def _at_step(prepared: Prepared, step: float, limits: Limits) -> Prepared:
     scale = prepared.scale
     if not step / scale.lattice.step < UNREACHED:
-        return prepare(prepared.model, step)
+        return prepare(prepared.model, step, limits)
     stride = round(step / scale.lattice.step)
     least = 2**SPARE if scale.slip > 0 else 1
     fits = step <= USUAL * scale.step if scale.slip > 0 else multiple(step, scale.lattice.step)
     if not fits or stride < least or step > COARSEST * float(np.abs(prepared.model.cost).max(initial=0.0)):
-        return prepare(prepared.model, step)
+        return prepare(prepared.model, step, limits)
     if scale.slip == 0 and not (prepared.fine % stride).any():  # then levels are not rounded costs
-        return prepare(prepared.model, step)
+        return prepare(prepared.model, step, limits)
     scale = replace(scale, stride=stride, step=step, rounded=True)
     other = replace(prepared, scale=scale, cost=scale.up(prepared.fine))
     for name in ("order", "entering", "distance"):
@@ -219,27 +225,28 @@ def _at_step(prepared: Prepared, step: float) -> Prepared:
     return other
 
 
-def _opened(model: SSP) -> _Flat:
+def _opened(model: SSP, threads: int) -> _Flat:
     """Open the model without impossible outcomes; an initial distribution becomes the action of one more state."""
     n, several = len(model.initial_state), len(model.initial_state) > 1
     model_action = np.arange(model.n_actions + several)
     model_action[model.n_actions :] = -1
     flat = _Flat(
+        threads=threads,
         start=model.n_states if several else int(model.initial_state[0]),
-        action_start=_copy(model.action_start, [model.n_actions + 1] if several else []),
-        outcome_start=_copy(model.outcome_start, [model.n_outcomes + n] if several else []),
+        action_start=_copy(model.action_start, [model.n_actions + 1] if several else [], threads),
+        outcome_start=_copy(model.outcome_start, [model.n_outcomes + n] if several else [], threads),
         model_action=model_action,
-        probability=_copy(model.probability, model.initial_probability) if several else model.probability,
-        successor=_copy(model.successor, model.initial_state if several else []),
-        cost=_copy(model.cost, np.zeros(n)) if several else model.cost,
+        probability=_copy(model.probability, model.initial_probability, threads) if several else model.probability,
+        successor=_copy(model.successor, model.initial_state if several else [], threads),
+        cost=_copy(model.cost, np.zeros(n), threads) if several else model.cost,
     )
     return flat if model.possible else flat.kept(flat.probability > 0)
 
 
-def _copy(values: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
+def _copy(values: NDArray[Any], more: ArrayLike, threads: int) -> NDArray[Any]:
     """Return a copy of one of the model's arrays, which are read-only, with more values at its end."""
     copy = np.empty(len(values) + len(np.asarray(more)), dtype=values.dtype)
-    in_parts(copy_list, len(values), values, copy)
+    in_parts(threads, copy_list, len(values), values, copy)
     copy[len(values) :] = more
     return copy
 
@@ -262,7 +269,7 @@ def _pruned(model: SSP, flat: _Flat) -> tuple[_Flat, IntArray, Order]:
 
 def _reached(flat: _Flat) -> tuple[_Flat, IntArray, Order]:
     """Keep what the start can reach; also return the new number of each state, -1 for others, and their order."""
-    order = ordered_blocks(flat.arc_start, flat.successor, flat.start)
+    order = ordered_blocks(flat.arc_start, flat.successor, flat.start, flat.threads)
     block_start, block_state, block_of = order.blocks
     if len(block_state) == flat.n_states:
         return flat, np.arange(flat.n_states), order
@@ -278,7 +285,7 @@ def _counted(flat: _Flat, step: float | None) -> tuple[Lattice, IntArray, int, i
     If costs may be off the lattice by ``deviation``, each best luck may be off by ``n_states`` deviations.  So a
     normalised cost, with two of them and a cost of its own, may be off by ``2 n_states + 1``: the slip.
     """
-    found = find_lattice(flat.cost)
+    found = find_lattice(flat.cost, flat.threads)
     if found is not None:
         lattice, steps = found
         if step is None or multiple(lattice.step, step):
@@ -294,7 +301,7 @@ def _slip(lattice: Lattice, n_states: int) -> int:
 
 
 def _normalised(
-    model: SSP, flat: _Flat, pruned_to: IntArray, order: Order, steps: IntArray
+    model: SSP, flat: _Flat, pruned_to: IntArray, order: Order, steps: IntArray, limits: Limits
 ) -> tuple[_Flat, IntArray, int]:
     """Turn costs in lattice steps, in place, into whole steps above best luck; also return c_min in steps.
 
@@ -311,20 +318,29 @@ def _normalised(
 
     luck = np.where(flat.is_goal, 0, UNREACHED)
     if order.acyclic:
-        in_parts(luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck, most=order.width)
+        in_parts(flat.threads, luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck, most=order.width)
     elif (lost := (steps == 0) & (flat.cost < 0)).any():  # such costs might form a cycle
         raise PrudentError(_too_small(model, flat, int(np.flatnonzero(lost)[0])))
-    elif not least_ahead(*rows, steps, luck, PASSES):
-        if cycle := least_by_state(flat, flat.successor, flat.entering, steps, luck, forgive):
+    elif not least_ahead(*rows, steps, luck, PASSES, flat.threads):
+        if cycle := least_by_state(flat, flat.successor, flat.entering, steps, luck, limits, forgive):
             raise PrudentError(_negative_cycle(model, flat, pruned_to, cycle))
-    in_parts(above_luck, len(steps), cut(flat.arc_start), *rows, luck, steps)
+    in_parts(flat.threads, above_luck, len(steps), cut(flat.arc_start), *rows, luck, steps)
     return replace(flat, cost=steps), luck, max(raised.values(), default=0)
 
 
 def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]:
     """Merge each zero-cost end component into one state; also return the states' new numbers and the inner actions."""
     free = np.empty(flat.n_actions, dtype=bool)
-    in_parts(free_actions, len(flat.cost), cut(flat.outcome_start), flat.outcome_start, flat.cost, free_below, free)
+    in_parts(
+        flat.threads,
+        free_actions,
+        len(flat.cost),
+        cut(flat.outcome_start),
+        flat.outcome_start,
+        flat.cost,
+        free_below,
+        free,
+    )
     among_themselves(flat.action_start, flat.outcome_start, flat.successor, free, False, PASSES)
     component, inner = end_components(flat.action_state, flat.outcome_start, flat.successor, flat.n_states, free)
     if not inner.any():
@@ -342,7 +358,7 @@ def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]
 def _without_free_loops(model: SSP, flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
     """Drop free outcomes back to the same state, scale up the others; return also each action's mean plays in a row."""
     rows, loops = (flat.arc_start, flat.successor, flat.cost), np.empty(flat.n_states, dtype=np.int64)
-    in_parts(free_loops, len(flat.cost), cut(flat.arc_start), *rows, free_below, loops)
+    in_parts(flat.threads, free_loops, len(flat.cost), cut(flat.arc_start), *rows, free_below, loops)
     if not loops.any():
         return flat, np.ones(flat.n_actions)
     loop = (flat.successor == flat.outcome_state) & (flat.cost < free_below)
@@ -363,7 +379,7 @@ def _without_free_loops(model: SSP, flat: _Flat, free_below: int) -> tuple[_Flat
 def _without_short_cycles(flat: _Flat, stride: int) -> _Flat:
     """Make outcomes that cost less than a level free if they form cycles."""
     short = flat.cost < stride
-    _, _, block = ordered_blocks(offsets(short)[flat.arc_start], flat.successor[short]).blocks
+    _, _, block = ordered_blocks(offsets(short)[flat.arc_start], flat.successor[short], threads=flat.threads).blocks
     inside = short & (block[flat.outcome_state] == block[flat.successor])
     return replace(flat, cost=np.where(inside, 0, flat.cost)) if inside.any() else flat
 
@@ -376,12 +392,14 @@ def _merged(flat: _Flat, free_below: int, stride: int) -> tuple[_Flat, IntArray,
     n, start, probability = len(flat.cost), flat.outcome_start, np.empty(len(flat.cost))
     size, free = np.empty(flat.n_actions, dtype=np.int64), np.empty(flat.n_actions, dtype=np.int64)
     rows, mean = (read_only(flat.probability), flat.cost, flat.successor), np.empty(flat.n_actions)
-    in_parts(sort_rows, n, cut(start), start, free_below, float(stride), *rows, probability, size, free, mean)
+    in_parts(
+        flat.threads, sort_rows, n, cut(start), start, free_below, float(stride), *rows, probability, size, free, mean
+    )
     merged = start
     if size.sum() < n:
         merged = offsets(size)
         columns = flat.cost, flat.successor, probability.view(np.int64)
-        in_parts(close_gaps, n, columns, start, merged)
+        in_parts(flat.threads, close_gaps, n, columns, start, merged)
     n = merged[-1]
     flat = replace(
         flat, outcome_start=merged, probability=probability[:n], successor=flat.successor[:n], cost=flat.cost[:n]

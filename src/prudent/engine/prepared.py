@@ -85,13 +85,14 @@ class Prepared(Rows):
     model_action: IntArray  # (n_actions,)  the model's action; -1: the draw of the initial state
     plays: FloatArray  # (n_actions,)  expected number of plays in a row, since free loops are dropped
     between: bool = False  # whether costs may lie between levels: ``cost`` is then ``fine``, rounded up
+    threads: int = 1  # how many find its values, which do not depend on it
 
     @cached_property
     def mean_cost(self) -> FloatArray:
         """(n_actions,)  The expected cost of each action in levels, not rounded."""
         mean = np.empty(self.n_actions)
         rows = cut(self.outcome_start), self.outcome_start, self.probability, self.fine
-        in_parts(mean_costs, len(self.fine), *rows, float(self.scale.stride), mean)
+        in_parts(self.threads, mean_costs, len(self.fine), *rows, float(self.scale.stride), mean)
         return mean
 
     @cached_property
@@ -99,7 +100,7 @@ class Prepared(Rows):
         """The least cost above 0, UNREACHED if there is none, and the largest cost, in levels."""
         part = cut(self.outcome_start)
         least, most = np.empty((2, len(part) - 1), dtype=np.int64)
-        in_parts(cost_range, len(self.cost), part, self.outcome_start, self.cost, least, most)
+        in_parts(self.threads, cost_range, len(self.cost), part, self.outcome_start, self.cost, least, most)
         return min(int(least.min(initial=UNREACHED)), UNREACHED), int(most.max(initial=0))
 
     @cached_property
@@ -114,11 +115,11 @@ class Prepared(Rows):
             return self.blocks
         stop = np.empty(self.n_actions, dtype=np.int64)
         free = (self.fine, self.scale.stride) if self.between else (self.cost, 1)
-        in_parts(stop_below, len(self.cost), cut(self.outcome_start), self.outcome_start, *free, stop)
-        found = peeled(self.action_start, self.outcome_start, stop, self.successor)
+        in_parts(self.threads, stop_below, len(self.cost), cut(self.outcome_start), self.outcome_start, *free, stop)
+        found = peeled(self.action_start, self.outcome_start, stop, self.successor, self.threads)
         if found is None:
             inside = free[0] < free[1]
-            return ordered_blocks(offsets(inside)[self.arc_start], self.successor[inside]).blocks
+            return ordered_blocks(offsets(inside)[self.arc_start], self.successor[inside], threads=self.threads).blocks
         order, layer = found
         self.__dict__["free_depth"] = layer[order.blocks[1]]
         return order.blocks
@@ -139,7 +140,7 @@ class Prepared(Rows):
     @cached_property
     def order(self) -> Order:
         """The components of the whole graph, successors first; without cycles, in layers."""
-        return ordered_blocks(self.arc_start, self.successor)
+        return ordered_blocks(self.arc_start, self.successor, threads=self.threads)
 
     @property
     def blocks(self) -> Blocks:
@@ -164,7 +165,7 @@ class Prepared(Rows):
     def least_ahead(self, cost: IntArray | None) -> IntArray:
         """Return the least total of outcomes' costs on a path to a goal from every state; without costs, of actions."""
         least = np.where(self.is_goal, 0, UNREACHED)
-        if not least_ahead(self.arc_start, self.successor, cost, least, PASSES):
+        if not least_ahead(self.arc_start, self.successor, cost, least, PASSES, self.threads):
             cost = np.ones_like(self.cost) if cost is None else cost
             least_by_state(self, self.successor, self.entering, cost, least)
         return least
@@ -173,7 +174,7 @@ class Prepared(Rows):
         """Choose in each state an action that may move closer to a goal: such a policy surely reaches one."""
         choice = np.empty(self.n_states, dtype=np.int64)
         rows = self.action_start, self.outcome_start, self.successor
-        in_parts(downhill, len(self.successor), cut(self.arc_start), *rows, self.distance, choice)
+        in_parts(self.threads, downhill, len(self.successor), cut(self.arc_start), *rows, self.distance, choice)
         return choice
 
     @property
@@ -203,11 +204,11 @@ class Prepared(Rows):
         rows = self.arc_start, self.successor, self.fine if up else self.cost
         if self.acyclic:
             few = self.order.width // 4  # threads lower the same numbers, so each must have much to do
-            in_parts(least_behind, len(self.cost), *self.order.forwards, *rows, least, most=few)
+            in_parts(self.threads, least_behind, len(self.cost), *self.order.forwards, *rows, least, most=few)
         else:
             lowered, changed = np.full(self.n_states, -1, dtype=np.int8), np.zeros(2 * PASSES, dtype=bool)
             lowered[self.start] = 0
-            in_parts(lower_behind, len(self.cost), cut(self.arc_start), *rows, least, lowered, changed)
+            in_parts(self.threads, lower_behind, len(self.cost), cut(self.arc_start), *rows, least, lowered, changed)
             if changed[-1]:
                 least[:] = far
                 least_costs(*rows, self.start, least)

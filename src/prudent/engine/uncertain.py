@@ -49,7 +49,8 @@ class Uncertain:
         """The nodes of a model without cycles, successors first."""
         if self.n_nodes == self.prepared.n_states:
             return self.prepared.order
-        return ordered_blocks(self.sets.outcome_start[self.sets.action_start], self.sets.successor)
+        arcs = self.sets.outcome_start[self.sets.action_start], self.sets.successor
+        return ordered_blocks(*arcs, threads=self.prepared.threads)
 
     @cached_property
     def least_spent(self) -> IntArray:

@@ -7,7 +7,6 @@ Several initial states become one, labelled ``init``, which leads to them with t
 comments, which Storm does not read.
 """
 
-import gzip
 import re
 from collections.abc import Iterator
 
@@ -18,7 +17,7 @@ from prudent.models.build import merge_outcomes
 from prudent.models.rows import FloatArray, IntArray, owner, starts
 from prudent.models.ssp import SSP
 
-__all__ = ["content_of", "gzipped"]
+__all__ = ["content_of"]
 
 ODD = re.compile(r"[^\w.+-]")
 """Characters that an action's name may not have in DRN, where blanks and brackets end it."""
@@ -27,11 +26,6 @@ ODD = re.compile(r"[^\w.+-]")
 def content_of(model: SSP) -> bytes:
     """Return the bytes of a file: a Markov chain where each state has one action, else an MDP."""
     return "\n".join([*_lines(model), ""]).encode("utf-8", "replace")
-
-
-def gzipped(model: SSP) -> bytes:
-    """Return the bytes of a gzipped file, without a time stamp."""
-    return gzip.compress(content_of(model), mtime=0)
 
 
 def _lines(model: SSP) -> Iterator[str]:

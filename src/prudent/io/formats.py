@@ -1,5 +1,6 @@
 """Files in and out, by suffix."""
 
+import gzip
 from collections.abc import Callable, Mapping
 from inspect import signature
 from os import PathLike
@@ -8,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prudent.errors import PrudentError
 from prudent.io import drn
-from prudent.io.initial import Initial
 from prudent.io.json import read as json_read
 from prudent.io.json import write as json_write
+from prudent.io.meaning import Initial
 from prudent.io.pddl import problem as pddl
 from prudent.io.storm import files as storm
 from prudent.io.umb import read as umb_read
@@ -36,10 +37,10 @@ class Format(NamedTuple):
 
 MODEL_FORMATS = {
     ".json": Format(json_read.parse, json_write.content_of),
-    ".json.gz": Format(json_read.parse, json_write.gzipped),
+    ".json.gz": Format(json_read.parse, json_write.content_of),
     ".umb": Format(umb_read.parse, umb_write.content_of),
     ".drn": Format(storm.read_explicit, drn.content_of, through_storm=True),
-    ".drn.gz": Format(storm.read_explicit, drn.gzipped, through_storm=True),
+    ".drn.gz": Format(storm.read_explicit, drn.content_of, through_storm=True),
     ".pddl": Format(pddl.model_of),
     **dict.fromkeys((".prism", ".nm", ".pm", ".jani"), Format(storm.read, through_storm=True)),
 }
@@ -141,7 +142,8 @@ def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
         content_of = MODEL_FORMATS[_suffix(path)].content_of
         if content_of is None:
             raise PrudentError(f"{path}: models cannot be written in this format; write {', '.join(WRITTEN)}")
-        write_bytes(Path(path), content_of(content))
+        raw = content_of(content)
+        write_bytes(Path(path), gzip.compress(raw, mtime=0) if str(path).lower().endswith(".gz") else raw)
         return
     from prudent.io import plan as plan_file
     from prudent.results.plan import Plan

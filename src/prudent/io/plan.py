@@ -35,6 +35,7 @@ from prudent.policies.packing import tensors_of
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.unrolled import UnrolledPolicy
 from prudent.results.plan import STATUS, Exploration, Plan
+from prudent.runtime.limits import Limits
 
 __all__ = ["content_of", "parse"]
 
@@ -105,7 +106,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
             "same property= (--property), constants= (--const) and initial= (--initial)"
         )
     with naming(path):
-        prepared = prepare(model, float(content["step"]))
+        prepared = prepare(model, float(content["step"]), Limits.of(None, None))
     if content["prepared"] != _prepared_digest(prepared, prepared.n_states) or content["step"] != prepared.scale.step:
         raise PrudentError(
             f"{path}: was made by prudent {_shown(content['prudent'])}, which prepares models differently; solve again"

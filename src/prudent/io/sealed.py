@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load as unpack
 from safetensors.numpy import save as pack
 
-from prudent.io.json.document import document
+from prudent.io.untrusted import document
 
 __all__ = ["Tensors", "seal", "unseal"]
 

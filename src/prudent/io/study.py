@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from prudent.errors import PrudentError, naming
-from prudent.io.json.document import checked, document, shown, utf8
 from prudent.io.plan import NUMBERS
+from prudent.io.untrusted import checked, document, shown, utf8
 from prudent.results.study import FIELDS, Row
 from prudent.runtime.atomic_files import append_bytes, check_place, read_bytes, write_bytes
 from prudent.runtime.tables import plain

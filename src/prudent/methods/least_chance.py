@@ -99,7 +99,7 @@ def finishing(prepared: Prepared, most: int, limits: Limits) -> Finishing:
     """Sweep the budgets from 0 to ``most``, or until larger ones do not matter; ``prepared`` has arrivals."""
     chance, low, high, stopped = _swept(prepared, most, limits)
     if prepared.scale.rounded:
-        below = prepare(prepared.model, prepared.scale.step, down=True)
+        below = prepare(prepared.model, prepared.scale.step, limits, down=True)
         chance, _, high, later = _swept(below, most, limits)
         stopped = stopped or later
         n = max(len(low), len(chance))

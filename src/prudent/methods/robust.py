@@ -142,7 +142,7 @@ def explore_against(
 
     model, beneath = shared(uncertain(prepared, intervals)), None
     if prepared.scale.rounded:
-        below = prepare(prepared.model, prepared.scale.step, down=True)
+        below = prepare(prepared.model, prepared.scale.step, limits, down=True)
         beneath = sweep(uncertain(below, intervals, down=True))
         beneath = replace(beneath, swept=replace(beneath.swept, choice=beneath.swept.choice[:0].copy()))
     found = sweep(model, nominal=nominal, beneath=beneath)

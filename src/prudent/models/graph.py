@@ -22,7 +22,7 @@ from prudent.kernels.search import (
     strong_components,
 )
 from prudent.models.rows import BoolArray, IntArray, Rows, owner, starts
-from prudent.runtime.limits import go_on, limits_in_force
+from prudent.runtime.limits import UNLIMITED, Limits, go_on
 from prudent.runtime.team import cut, in_parts
 
 __all__ = [
@@ -118,13 +118,15 @@ def towards(source: IntArray, target: IntArray, n: int, marked: BoolArray) -> In
     return hop
 
 
-def least_ahead(arc_start: IntArray, target: NDArray[Any], cost: IntArray | None, least: IntArray, passes: int) -> bool:
+def least_ahead(
+    arc_start: IntArray, target: NDArray[Any], cost: IntArray | None, least: IntArray, passes: int, threads: int = 1
+) -> bool:
     """Lower each state's value to the least of cost plus value along its arcs; return whether the passes suffice.
 
     Values enter with 0 at the ends and large numbers elsewhere; without ``cost`` they count arcs.
     """
     changed = np.zeros(passes, dtype=bool)
-    in_parts(lower_ahead, len(target), cut(arc_start), arc_start, target, cost, least, changed)
+    in_parts(threads, lower_ahead, len(target), cut(arc_start), arc_start, target, cost, least, changed)
     return not changed[-1]
 
 
@@ -134,6 +136,7 @@ def least_by_state(
     entering: tuple[IntArray, IntArray],
     cost: IntArray,
     least: IntArray,
+    limits: Limits = UNLIMITED,
     forgive: Callable[[list[int], int], bool] = lambda cycle, lack: False,
 ) -> list[int]:
     """Fill in the least total cost of a path to a goal from each state, which may be negative, state by state.
@@ -151,7 +154,7 @@ def least_by_state(
     table[-2, : len(goals)], table[-1, goals] = goals, 2
     arcs = rows.action_state, rows.outcome_action, *entering, cost
     while (found := best_luck(*arcs, least, via, table, place, AT_ONCE)) != -1:
-        go_on(limits_in_force(), "looking for cycles of negative cost")
+        go_on(limits, "looking for cycles of negative cost")
         if found < 0:
             continue
         last, at = (int(s) for s in (rows.outcome_state[found], successor[found]))
@@ -166,15 +169,15 @@ def least_by_state(
     return []
 
 
-def ordered_blocks(arc_start: IntArray, target: IntArray, start: int = -1) -> Order:
+def ordered_blocks(arc_start: IntArray, target: IntArray, start: int = -1, threads: int = 1) -> Order:
     """Return the strongly connected components, ordered so that arcs lead to the same or an earlier one.
 
     The arcs of state ``s`` lead to ``target[arc_start[s]:arc_start[s + 1]]``.  With a start, states that it cannot
     reach are left out, and are in block -1.
     """
-    found = _by_number(arc_start, target, start)
+    found = _by_number(arc_start, target, start, threads)
     if found is None and len(target) >= LARGE:
-        found = _one_component(arc_start, target, start)
+        found = _one_component(arc_start, target, start, threads)
     if found is not None:
         return found
     # SciPy's components need a matrix of distinct arcs; making it takes longer than finding the components.
@@ -209,7 +212,7 @@ def _by_layer(layer: IntArray, known: IntArray, arc_start: IntArray) -> Order:
     return _layered(known[sorted_by(layer[known], layer_start)], layer_start, arc_start)
 
 
-def _by_number(arc_start: IntArray, target: IntArray, start: int) -> Order | None:
+def _by_number(arc_start: IntArray, target: IntArray, start: int, threads: int) -> Order | None:
     """Return the order if the states' numbers give it, as in a model by stages, and all are reached.
 
     The start, which no arc may lead to, can have any number.  All others are reached if arcs lead to all of them: going
@@ -218,7 +221,9 @@ def _by_number(arc_start: IntArray, target: IntArray, start: int) -> Order | Non
     n = len(arc_start) - 1
     low, high, entered = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.zeros(n, dtype=bool)
     rising, falling = np.ones(1, dtype=bool), np.ones(1, dtype=bool)
-    in_parts(look_around, len(target), cut(arc_start), arc_start, target, start, low, high, entered, rising, falling)
+    in_parts(
+        threads, look_around, len(target), cut(arc_start), arc_start, target, start, low, high, entered, rising, falling
+    )
     if not (rising[0] or falling[0]):
         return None
     state = np.arange(n)[:: -1 if rising[0] else 1].copy()
@@ -235,18 +240,18 @@ def _by_number(arc_start: IntArray, target: IntArray, start: int) -> Order | Non
     return _layered(state, layer_start[: layers + 1], arc_start)
 
 
-def _one_component(arc_start: IntArray, target: IntArray, start: int) -> Order | None:
+def _one_component(arc_start: IntArray, target: IntArray, start: int, threads: int) -> Order | None:
     """Return the order if all that the start reaches is one component, but for states without arcs; None if unknown."""
     n, leaf = len(arc_start) - 1, np.diff(arc_start) == 0
     root = start if start >= 0 else int(np.argmin(leaf))
     found, done, leads = (np.zeros(n, dtype=bool) for _ in range(3))
     found[root] = leads[root] = True
     graph, grew = (cut(arc_start), arc_start, target), np.zeros(TURNS, dtype=bool)
-    in_parts(spread, len(target), *graph, found, done, grew)
+    in_parts(threads, spread, len(target), *graph, found, done, grew)
     inside = found & ~leaf
     if grew[-1] or inside.sum() < 2 or (start < 0 and not (inside | leaf).all()):
         return None
-    in_parts(lead_back, len(target), *graph, leads, np.zeros(TURNS, dtype=bool))
+    in_parts(threads, lead_back, len(target), *graph, leads, np.zeros(TURNS, dtype=bool))
     if not leads[inside].all():
         return None
     alone, together = np.flatnonzero(leaf & found if start >= 0 else leaf), np.flatnonzero(inside)
@@ -257,7 +262,7 @@ def _one_component(arc_start: IntArray, target: IntArray, start: int) -> Order |
 
 
 def peeled(
-    action_start: IntArray, outcome_start: IntArray, stop: IntArray, successor: IntArray
+    action_start: IntArray, outcome_start: IntArray, stop: IntArray, successor: IntArray, threads: int = 1
 ) -> tuple[Order, IntArray] | None:
     """Return the order along the first outcomes of each action, up to ``stop``; None if it has cycles or many layers.
 
@@ -265,7 +270,7 @@ def peeled(
     """
     n = len(action_start) - 1
     layer, grew, arc_start = np.full(n, -1), np.zeros(TURNS, dtype=bool), outcome_start[action_start]
-    in_parts(peel, len(successor), cut(arc_start), action_start, outcome_start, stop, successor, layer, grew)
+    in_parts(threads, peel, len(successor), cut(arc_start), action_start, outcome_start, stop, successor, layer, grew)
     return (_by_layer(layer, np.arange(n), arc_start), layer) if (layer >= 0).all() else None
 
 

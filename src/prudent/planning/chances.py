@@ -181,7 +181,7 @@ def chances(
     asked = Options("chances", step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
     swept, endless = with_arrivals(model) if worst else (model, None)
     job = begin(swept, TAIL, asked)
-    if worst and job.step is not None and not prepare(swept).fine.any():
+    if worst and job.step is not None and not prepare(swept, None, job.limits).fine.any():
         job = replace(job, step=None)  # if runs end at once, there is no cost to round
     job = replace(job, within=float(wanted.max(initial=-np.inf)))  # larger totals do not matter
     with job.stopping():

@@ -221,7 +221,7 @@ def check(
     try:
         with in_force(limits):
             how = "to reach the gap" if step is None else f"to multiples of {step:g}"
-            known = _findings(prepare(model), arcs, how)
+            known = _findings(prepare(model, None, limits), arcs, how)
         known["forecast"] = forecast(model, alpha, step, limits)
     except Stopped as stopped:
         known["notes"] += (str(stopped),)
@@ -255,7 +255,7 @@ def _behind(model: SSP, limits: Limits) -> list[str]:
     """Return what else keeps a model from being solved, where a trap is found first: the trap gets a price."""
     try:
         with in_force(limits):
-            prepare(amend(model, dead_end_cost=0.0))
+            prepare(amend(model, dead_end_cost=0.0), None, limits)
     except Stopped:
         pass
     except PrudentError as error:

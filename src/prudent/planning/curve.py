@@ -19,8 +19,7 @@ from prudent.methods.exact import Explored, solution_for
 from prudent.methods.expected import at_hand
 from prudent.methods.robust import RobustExplored, explore_against
 from prudent.methods.solution import UNKNOWN, Nominal, Solution
-from prudent.models.intervals import Intervals, intervals_of
-from prudent.models.lasting import lasting
+from prudent.models.intervals import Intervals, intervals_of, lasting
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Stage, bracket, stage_of

@@ -171,7 +171,7 @@ class Expansion:
             return
         try:
             with in_force(limits):
-                prepared = prepare(self.priced(self.partial.ssp()))
+                prepared = prepare(self.priced(self.partial.ssp()), None, limits)
                 least = least_expected_cost(prepared)
         except PrudentError:  # then no such plan is known
             return

@@ -103,7 +103,10 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     """Estimate a solve with rounded costs from a coarse one; ``before`` is the number of seconds spent so far."""
     model = job.model
     step = max(coarse_step(prepared, job.alpha), job.step or 0.0)
-    coarse = prepared if step == job.step else at_step(prepare(model), step) if job.step else job.prepared(step)
+    if step == job.step:
+        coarse = prepared
+    else:
+        coarse = at_step(prepare(model, None, job.limits), step, job.limits) if job.step else job.prepared(step)
     began = now()
     try:
         stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha)
@@ -115,7 +118,7 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     final = job.step or max(short_step(wanted, prepared), least)
     finer = step / final
     with in_force(job.limits):
-        other = prepared if job.step else at_step(prepared, final)
+        other = prepared if job.step else at_step(prepared, final, job.limits)
     levels = int(min(stage.levels * finer, UNREACHED))
     return Forecast(
         alpha=job.alpha,

@@ -46,14 +46,14 @@ class Job:
     @cached_property
     def _base(self) -> Prepared:
         """The model with the user's step, with its common one, or with a usual one; all steps share its values."""
-        return prepare(self.model, self.step) if self.base is None else self.base
+        return prepare(self.model, self.step, self.limits) if self.base is None else self.base
 
     def prepared(self, step: float | None) -> Prepared:
         """Return the model, prepared for this step, with its lowest expected cost, as far as the limits allow."""
         with in_force(self.limits):
             prepared = self._base
             if step != self.step:
-                prepared = at_step(self._base, cast(float, step))
+                prepared = at_step(self._base, cast(float, step), self.limits)
                 share_expected(self._base, prepared)
             least = least_expected_cost(prepared)
             if step != self.step and not prepared.acyclic:  # only the model that all steps share is of use unfinished

@@ -22,7 +22,7 @@ from prudent.errors import PrudentError
 from prudent.models.amend import amend, leading
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
-from prudent.runtime.limits import go_on, limits_in_force
+from prudent.runtime.limits import UNLIMITED, Limits, go_on
 from prudent.runtime.tables import probability
 
 __all__ = ["likeliest"]
@@ -39,14 +39,14 @@ LEAST = 1e-300
 """The lowest probability of a goal that counts: floats below have too few digits."""
 
 
-def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
+def likeliest(model: SSP, dead_end_cost: float | None, limits: Limits = UNLIMITED) -> tuple[SSP, float]:
     """Return the model restricted to plans that reach a goal with the maximal probability, and this probability.
 
     A run that can no longer reach a goal pays ``dead_end_cost`` and ends.
     """
     dead = ~model.is_goal & ~leading(model, model.is_goal)
     free = amend(replace(model, cost=np.zeros(model.n_outcomes)), dead_end_cost=1.0)
-    prepared = prepare(free)
+    prepared = prepare(free, None, limits)
     state_of = prepared.members.state_of[: model.n_states]
     ends = np.zeros(prepared.n_states, dtype=bool)
     ends[state_of[dead & (state_of >= 0)]] = True
@@ -62,7 +62,7 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
     small = wins if wins.value[start] <= 0.5 else fails
     known = small.error[start] <= SAME * small.value[start]
     if not known:
-        go_on(limits_in_force(), TASK)
+        go_on(limits, TASK)
     chance = float(wins.value[start] if small is wins else min(1.0 - fails.value[start], np.nextafter(1.0, 0.0)))
     if chance < LEAST:
         raise PrudentError(
@@ -76,7 +76,7 @@ def likeliest(model: SSP, dead_end_cost: float | None) -> tuple[SSP, float]:
         )
     attaining = _attaining(model, reach, wins, fails)
     if attaining is None or not known:
-        go_on(limits_in_force(), TASK)
+        go_on(limits, TASK)
         raise PrudentError(
             f"the maximal probability of reaching a goal of {model.name}, about {probability(chance)}, is not known "
             "to 9 digits, since cycles are hardly ever left; remove outcomes whose probability does not matter"

@@ -114,7 +114,10 @@ def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits)
     count = min(count, AT_ONCE * PER_SECOND * max(limits.left, 0.0) / _work(prepared))
     size = levels * prepared.scale.level_size
     step = _step_of(prepared, size / max(count, COARSE))
-    while _bytes(prepared, step, size) > limits.memory and (coarser := coarser_step(prepared.model, step)) is not None:
+    while (
+        _bytes(prepared, step, size, limits) > limits.memory
+        and (coarser := coarser_step(prepared.model, step)) is not None
+    ):
         step = _fitting(coarser, prepared)
     return step
 
@@ -213,17 +216,17 @@ def finer_step(
         if finer > FINER * step:
             needs = (limits.time_limit or 0.0) - limits.left + MARGIN * stage.seconds * step / last / SAFELY
             return Next(step, Stop.TIME, needs)
-    while _bytes(base, finer, stage.levels * step) > limits.memory:
+    while _bytes(base, finer, stage.levels * step, limits) > limits.memory:
         larger = short_step(finer / FINER, prepared)
         finer = larger if larger > finer else 2 * finer  # the common step may be as coarse
         if finer > FINER * step:
-            return Next(step, Stop.MEMORY, MARGIN * _bytes(base, last, stage.levels * step))
+            return Next(step, Stop.MEMORY, MARGIN * _bytes(base, last, stage.levels * step, limits))
     return Next(finer)
 
 
-def _bytes(base: Prepared, step: float, size: float) -> int:
+def _bytes(base: Prepared, step: float, size: float, limits: Limits) -> int:
     """Return the memory of a solve with costs rounded to a step, for totals up to this size."""
-    return solve_bytes(at_step(base, step), int(size / step))
+    return solve_bytes(at_step(base, step, limits), int(size / step))
 
 
 def coarser_step(model: SSP, step: float) -> float | None:

@@ -7,10 +7,9 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
-from prudent.engine.sweep.rank_service import follow
+from prudent.engine.sweep.rank_sweep import follow
 from prudent.methods.objectives import Objective
-from prudent.models.intervals import Intervals, intervals_of
-from prudent.models.lasting import lasting
+from prudent.models.intervals import Intervals, intervals_of, lasting
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.cvar import solve_robust, solve_with
 from prudent.planning.cvar_limit import cap_of, solve_within
@@ -164,7 +163,7 @@ def _solved(model: SSP, alpha: float, asked: Options, ranks: Ranks | None) -> Pl
     job, chance = begin(model, alpha, asked, ranks), 1.0
     if asked.goal == "likeliest":
         with in_force(job.limits):
-            model, chance = likeliest(model, asked.dead_end_cost)
+            model, chance = likeliest(model, asked.dead_end_cost, job.limits)
     if intervals is not None:
         model, intervals = lasting(model, intervals)
     job = replace(job, model=model)

@@ -160,14 +160,14 @@ def _backward_by_level(
 
 def _above(prepared: Prepared, base: FloatArray, excess: FloatArray) -> FloatArray:
     """Return an upper bound on the excess of a policy, by budget, where no cycles are free."""
-    above = excess * (_ratio(base) * (1 + level_layout(prepared).error(np.arange(len(excess)))))
+    above = excess * (_ratio(base, prepared.threads) * (1 + level_layout(prepared).error(np.arange(len(excess)))))
     above[0] = base[1, prepared.start]
     return np.asarray(above)
 
 
-def _ratio(base: FloatArray) -> float:
+def _ratio(base: FloatArray, threads: int) -> float:
     """Return how far the upper bound on the excess without budget is above it, at most."""
-    return range_of(base[1], base[0])[1]
+    return range_of(base[1], base[0], threads)[1]
 
 
 def _backward_in_tiles(
@@ -175,7 +175,7 @@ def _backward_in_tiles(
 ) -> FloatArray:
     prepared, levels = policy.prepared, policy.level + 1
     work = tiling.work._replace(mean_cost=np.append(mean_cost, np.zeros(len(tiling.heads))))
-    known = known_of(tiling, base[0], base[2], without_safety(prepared), None, 1.0)
+    known = known_of(prepared, tiling, base[0], base[2], without_safety(prepared), None, 1.0)
     threads = threads_in_force()
     window = Window(tiling, policy.level, True, threads, policy.level)
     found = np.empty((3, levels))
@@ -193,7 +193,7 @@ def _backward_in_tiles(
             side_by_side(lanes, follow_on)
             found[0, first:last], found[2, first:last] = tiles.excess, tiles.mean
             progress.at(last)
-    found[1, 1:] = found[0, 1:] * (_ratio(base) * (1 + tiling.error(np.arange(1, levels))))
+    found[1, 1:] = found[0, 1:] * (_ratio(base, prepared.threads) * (1 + tiling.error(np.arange(1, levels))))
     return found
 
 

@@ -165,7 +165,7 @@ def _evaluate_table(
     alone: SSP, step: float | None, tolerance: float, limits: Limits
 ) -> tuple[Distribution, BudgetPolicy]:
     """Evaluate the only policy of a model, at the finest step that the limits allow if none is given."""
-    prepared = prepare(alone, step)
+    prepared = prepare(alone, step, limits)
     coarsest = float(np.abs(alone.cost).max(initial=0.0))
     while True:
         policy = BudgetPolicy.of_states(prepared, prepared.action_start[:-1])
@@ -178,7 +178,7 @@ def _evaluate_table(
         except TooLarge:
             if last:
                 raise
-        prepared = prepare(alone, coarser)
+        prepared = prepare(alone, coarser, limits)
 
 
 def _by_names(policy: BudgetPolicy) -> dict[Hashable, Hashable]:

@@ -53,7 +53,7 @@ def follow_function(model: SSP, policy: Function, step: float | None, tolerance:
     Without one, costs are rounded only if they have no common step or the pairs are too many: then to a step at which
     there are up to PAIRS of them.
     """
-    prepared = prepare(model, step)
+    prepared = prepare(model, step, limits)
     if step is not None:
         return _follow(prepared, policy, tolerance, limits, finite=np.inf)[0]
     try:
@@ -64,11 +64,11 @@ def follow_function(model: SSP, policy: Function, step: float | None, tolerance:
             if not prepared.finite:
                 raise
             most = prepared.scale.level_size
-    found, asked = _follow(prepare(model, most), policy, tolerance, limits, finite=np.inf)
+    found, asked = _follow(prepare(model, most, limits), policy, tolerance, limits, finite=np.inf)
     wanted = most * asked / PAIRS
     while (wanted := _fitting(prepared, wanted)) < most:
         try:
-            return _follow(prepare(model, wanted), policy, tolerance, limits)[0]
+            return _follow(prepare(model, wanted, limits), policy, tolerance, limits)[0]
         except TooLarge:
             wanted *= 2
     return found

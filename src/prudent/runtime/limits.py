@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from prudent.runtime.gpu import Device, device_named
 from prudent.runtime.ranks import Ranks
 
 __all__ = [
+    "UNLIMITED",
     "Keeper",
     "Limits",
     "Stopped",
@@ -177,6 +179,10 @@ class Limits:
         if self._depth == 0 and self._before is not None:
             signal.signal(signal.SIGINT, self._before)
             self._before = None
+
+
+UNLIMITED = Limits(memory=sys.maxsize)
+"""For work that takes little: one thread, on the CPU, until it is done."""
 
 
 def go_on(limits: Limits | None, what: str) -> None:

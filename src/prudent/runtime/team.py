@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.kernels.team import new_counters
-from prudent.runtime.limits import threads_in_force
 
 __all__ = ["SHARE", "copy_together", "cut", "in_parts", "side_by_side"]
 
@@ -82,14 +81,16 @@ def cut(start: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[0], inside, [rows]]))
 
 
-def in_parts(kernel: Callable[..., None], items: float, *arguments: object, most: int = sys.maxsize) -> None:
-    """Let threads draw the parts of a kernel's work: as many threads as are allowed here and as the items are worth.
+def in_parts(
+    threads: int, kernel: Callable[..., None], items: float, *arguments: object, most: int = sys.maxsize
+) -> None:
+    """Let up to so many threads draw the parts of a kernel's work: as many as the items are worth.
 
     ``most`` is the number of parts that can be done at the same time, if parts wait for others: more threads would
     wait.
     """
     counters = new_counters()
-    lanes = max(min(threads_in_force(), int(items / SHARE), most), 1)
+    lanes = max(min(threads, int(items / SHARE), most), 1)
     side_by_side(lanes, lambda lane: kernel(counters, *arguments))
 
 

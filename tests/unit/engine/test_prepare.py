@@ -9,6 +9,7 @@ from prudent.engine.prepare import at_step, prepare
 from prudent.engine.values.expected_cost import least_expected_cost, share_expected
 from prudent.models import graph
 from prudent.runtime.clock import now
+from prudent.runtime.limits import UNLIMITED
 
 
 def model_of(table, start="s"):
@@ -267,7 +268,7 @@ def test_another_step_is_as_if_prepared_for_it(seed, scale):
     model = prudent.build(0, table, goals=[6])
     base = prepare(model)
     for step in (base.scale.level_size * 7, base.scale.level_size * 60, 2.3, 170.0):
-        one, other = at_step(base, step), prepare(model, step)
+        one, other = at_step(base, step, UNLIMITED), prepare(model, step)
         share_expected(base, one)
         assert (one.scale.step, one.scale.stride, one.scale.rounded) == (
             other.scale.step,

@@ -9,7 +9,7 @@ from prudent.engine.sweep.tile_layout import tiling_of
 from prudent.engine.values.worst_case import least_worst_case, most_levels, worst_case_of
 from prudent.models import graph
 from prudent.runtime import team
-from prudent.runtime.limits import Limits, in_force
+from prudent.runtime.limits import Limits
 
 GIVEN = ("action_start", "outcome_start", "free_stop", "probability", "successor", "fine", "cost", "mean_cost", "plays")
 
@@ -47,8 +47,7 @@ def test_threads_prepare_the_same_bits(monkeypatch, cyclic, initial):
     alone = all_of(prepare(model))
     for name, value in (("SHARE", 1), ("GRAIN", 50)):
         monkeypatch.setattr(team, name, value)
-    with in_force(Limits.of(None, None, threads=3)):
-        together = all_of(prepare(model))
+    together = all_of(prepare(model, None, Limits.of(None, None, threads=3)))
     assert len(alone) == len(together)
     for one, other in zip(alone, together, strict=True):
         assert one.tobytes() == other.tobytes()

@@ -11,7 +11,7 @@ from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.graph import ordered_blocks, reachable, towards
 from prudent.models.rows import starts
-from prudent.runtime.limits import Limits, in_force
+from prudent.runtime.limits import Limits
 
 
 def random_model(seed, *, with_cycle):
@@ -68,9 +68,8 @@ def test_the_same_bits_for_any_number_of_threads(seed, monkeypatch):
     model = staged(30, 8, seed)
 
     def found(threads):
-        with in_force(Limits(10**9, threads=threads)):
-            least = least_expected_cost(prepare(model))
-            return least.value, least.lower, least.upper, least.choice, least.steps, least.variance
+        least = least_expected_cost(prepare(model, None, Limits(10**9, threads=threads)))
+        return least.value, least.lower, least.upper, least.choice, least.steps, least.variance
 
     for threads in (2, 5):
         assert all(np.array_equal(one, other) for one, other in zip(found(1), found(threads), strict=True))

@@ -10,7 +10,6 @@ import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep.estimate import sweep_bytes
 from prudent.planning.plans import heard
-from prudent.runtime.limits import threads_in_force
 from strategies import noisy_table
 
 SEEDS = (0, 3, 5, 8)
@@ -186,7 +185,7 @@ def test_all_threads_find_what_attempts_need(monkeypatch):
     seen = []
 
     def modest(prepared, alpha, most):
-        seen.append(threads_in_force())
+        seen.append(prepared.threads)
         return True
 
     monkeypatch.setattr("prudent.planning.driver.modest", modest)

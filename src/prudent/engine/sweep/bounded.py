@@ -113,7 +113,7 @@ def _swept_below(
     exhausted: float | None = None,
 ) -> tuple[FloatArray, str]:
     """Sweep costs between levels, or rounded down."""
-    below, base, worst = beneath(prepared, terms, between=between)
+    below, base, worst = beneath(prepared, terms, limits, between=between)
     if exhausted is not None:
         base = Base(*[np.full(below.n_states, exhausted)] * 3)
     swept = budget_sweep(
@@ -123,9 +123,9 @@ def _swept_below(
     return swept.low if between else swept.low[1:], swept.stopped
 
 
-def beneath(prepared: Prepared, terms: Terms, *, between: bool) -> tuple[Prepared, Base, WorstCase]:
+def beneath(prepared: Prepared, terms: Terms, limits: Limits, *, between: bool) -> tuple[Prepared, Base, WorstCase]:
     """Return what a sweep for a lower bound needs: costs between levels or rounded down, their base and worst case."""
-    below = prepare(prepared.model, prepared.scale.step, down=not between, between=between)
+    below = prepare(prepared.model, prepared.scale.step, limits, down=not between, between=between)
     least = surely_expected(prepared)
     # More cycles are free, so more states are collapsed into one, which takes the least of its members' values.
     low = np.full(below.n_states, np.inf)

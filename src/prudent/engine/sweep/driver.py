@@ -55,7 +55,7 @@ def budget_sweep(
     sure = int(min(most, value if alpha is not None else most if until is None else 0))
     ranks = limits.ranks
     if (need := sweep_bytes(prepared, sure, aims, keep, ranks)) > limits.memory:
-        more = memory_advice(prepared, need, limits.memory, alpha, min(most, best), keep)
+        more = memory_advice(prepared, need, limits, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
     sweep = backend_for(task, task.levels)(task)
     lanes = threads if ranks is None else ranks.threads * ranks.size

@@ -21,7 +21,7 @@ from prudent.engine.sweep.tile_layout import tiling_of
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Aims
-from prudent.runtime.limits import device_in_force, shown_bytes, threads_in_force
+from prudent.runtime.limits import Limits, device_in_force, shown_bytes, threads_in_force
 from prudent.runtime.ranks import Ranks
 
 __all__ = [
@@ -94,20 +94,24 @@ def solve_bytes(prepared: Prepared, levels: int) -> int:
     return sweep_bytes(prepared, levels, PLAN) + 8 * prepared.n_states * (looked_back + ahead)
 
 
-def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | None, most: float, keep: bool) -> str:
+def memory_advice(prepared: Prepared, wanted: int, limits: Limits, alpha: float | None, most: float, keep: bool) -> str:
     """Return advice for a sweep that needs more memory than there is: a larger step that fits, if one is found.
 
     Raising the limit is advised only if a machine may have that much.
     """
     largest = nice_step(max(float(np.abs(prepared.model.cost).max(initial=0.0)), prepared.scale.level_size))
-    step, coarser, need = prepared.scale.level_size, wanted / memory, 0  # tables shrink no faster than steps grow
+    step, coarser, need = (
+        prepared.scale.level_size,
+        wanted / limits.memory,
+        0,
+    )  # tables shrink no faster than steps grow
     fits = np.nan
     while step < largest:
         step, coarser = min(nice_step(max(coarser, 1.5) * step), largest), 4.0
-        need, evaluated = _bytes_at(prepared, step, alpha, most, keep)
-        if need <= memory:
+        need, evaluated = _bytes_at(prepared, step, limits, alpha, most, keep)
+        if need <= limits.memory:
             fits = step
-            if evaluated <= memory:  # better than a finer step at which the plan cannot be evaluated
+            if evaluated <= limits.memory:  # better than a finer step at which the plan cannot be evaluated
                 break
     if not np.isnan(fits):
         larger = f"round costs to a larger step (step=, --step; {fits:g} would fit)"
@@ -121,12 +125,14 @@ def memory_advice(prepared: Prepared, wanted: int, memory: int, alpha: float | N
     )
 
 
-def _bytes_at(prepared: Prepared, step: float, alpha: float | None, most: float, keep: bool) -> tuple[int, int]:
+def _bytes_at(
+    prepared: Prepared, step: float, limits: Limits, alpha: float | None, most: float, keep: bool
+) -> tuple[int, int]:
     """Estimate the memory with costs rounded to a larger step, too high rather than too low.
 
     Return the memory of the tables alone, and with a lower bound and an evaluation.
     """
-    coarse = prepare(prepared.model, step)
+    coarse = prepare(prepared.model, step, limits)
     least, worst = least_expected_cost(coarse), least_worst_case(coarse)
     rounded = float(least.steps[coarse.start])  # rounding may add one level for each action
     levels = 2 * (most * prepared.scale.level_size / step + rounded)

@@ -60,7 +60,7 @@ def focus_on(prepared: Prepared, alpha: float, upper: float, ratio: int, limits:
     The model has exact costs and no cycles.  Return None if the coarse bounds are too weak.
     """
     step = prepared.scale.level_size * ratio
-    coarse = at_step(prepared, step)
+    coarse = at_step(prepared, step, limits)
     share_expected(prepared, coarse)
     levels = int(upper / ratio) + 3
     room = 3 * 8 * prepared.n_states + prepared.n_actions  # values of both sweeps, a copy, which actions are useful
@@ -98,7 +98,7 @@ def _swept(coarse: Prepared, levels: int, limits: Limits) -> FloatArray:
 
 def _swept_between(coarse: Prepared, levels: int, limits: Limits) -> BetweenSweep:
     """Return a finished sweep for a lower bound on U, with costs between levels."""
-    below, base, worst = beneath(coarse, EXCESS, between=True)
+    below, base, worst = beneath(coarse, EXCESS, limits, between=True)
     sweep = BetweenSweep(Task(below, base, below.proper_choice(), worst, BOUND, EXCESS, levels, True))
     _advance(sweep, levels + 1, limits)
     return sweep
@@ -122,7 +122,7 @@ def _work(prepared: Prepared, low: IntArray, high: IntArray, useful: BoolArray, 
 def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: Focus, limits: Limits) -> Swept:
     """Sweep what can matter for both objectives; raise Stopped if a limit is reached, TooLarge if memory is lacking."""
     tiling = plain_tiling(prepared)
-    known = known_of(tiling, least.value, least.value, worst, least.choice, EXCESS.slope)
+    known = known_of(prepared, tiling, least.value, least.value, worst, least.choice, EXCESS.slope)
     size = np.maximum(focus.high - focus.low + 1, 0)
     zeros = int(focus.high.max()) + 1  # the values of goals come first: they are 0
     row, room = _rows(prepared, tiling, size, zeros)

@@ -51,24 +51,26 @@ class Nodes:
         """Return the states of a model, and each list that actions share."""
         n, start = prepared.n_actions, prepared.outcome_start
         lists = prepared.successor, prepared.cost, prepared.probability
-        like, shift, shared = actions_alike(start, *lists)
+        like, shift, shared = actions_alike(start, *lists, prepared.threads)
         heads = np.flatnonzero(shared)
         if len(heads) == 0:
             return cls.of(prepared)
         part, lists_from = cut(start), offsets(start[heads + 1] - start[heads])
         count = np.empty(len(part) - 1, dtype=np.int64)
-        in_parts(count_rows, n, part, start, like, shared, count)
+        in_parts(prepared.threads, count_rows, n, part, start, like, shared, count)
         begin = offsets(count)
         node = np.zeros(n, dtype=np.int64)
         node[heads] = prepared.n_states + np.arange(len(heads))
         first, total = np.empty(n + len(heads) + 1, dtype=np.int64), int(begin[-1] + lists_from[-1])
         after, costs, chances = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64), np.empty(total)
         into = first, after, costs, chances
-        in_parts(share, len(lists[0]), part, begin, start, *lists, like, shift, node, into)
+        in_parts(prepared.threads, share, len(lists[0]), part, begin, start, *lists, like, shift, node, into)
         first[n:] = begin[-1] + lists_from
-        in_parts(copy_lists, lists_from[-1], cut(lists_from), heads, start, *lists, shift, first[n:], into)
+        in_parts(
+            prepared.threads, copy_lists, lists_from[-1], cut(lists_from), heads, start, *lists, shift, first[n:], into
+        )
         mean = np.zeros(n + len(heads))
-        in_parts(copy_list, n, prepared.mean_cost, mean)
+        in_parts(prepared.threads, copy_list, n, prepared.mean_cost, mean)
         return cls(
             action_start=np.concatenate([prepared.action_start, n + 1 + np.arange(len(heads))]),
             outcome_start=first,
@@ -81,7 +83,7 @@ class Nodes:
 
 
 def actions_alike(
-    start: IntArray, successor: IntArray, cost: IntArray, probability: FloatArray
+    start: IntArray, successor: IntArray, cost: IntArray, probability: FloatArray, threads: int
 ) -> tuple[IntArray, IntArray, BoolArray]:
     """Return for each action the first one with the same outcomes up to a shift, the shift, and if it is shared.
 
@@ -89,12 +91,12 @@ def actions_alike(
     """
     n, rows, lists = len(start) - 1, (cut(start), start), (successor, cost, probability.view(np.uint64))
     shift, mixed, like = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64)
-    in_parts(mix_rows, len(cost), *rows, *lists, FEW, shift, mixed)
+    in_parts(threads, mix_rows, len(cost), *rows, *lists, FEW, shift, mixed)
     # Zeros that are never written to take no memory.
     slots = np.zeros(max(16, 2 ** (2 * n - 1).bit_length()), dtype=np.int32 if n < 2**31 else np.int64)
     first_mixed(start, FEW, mixed, slots, like)
     shared, told = np.zeros(n, dtype=bool), np.ones(1, dtype=bool)
-    in_parts(compare_rows, len(cost), *rows, *lists, shift, like, shared, told)
+    in_parts(threads, compare_rows, len(cost), *rows, *lists, shift, like, shared, told)
     if not told[0]:  # actions with the same hash, but not the same outcomes
         tell_apart(start, *lists, shift, like, shared)
     return like, shift, shared

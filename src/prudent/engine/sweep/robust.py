@@ -109,7 +109,7 @@ def _worst_case(model: Uncertain, choice: IntArray) -> IntArray:
     """Return the largest cost of runs from each node, whatever nature does, under the choices."""
     sets, order, most = model.sets, model.order, np.empty(model.n_nodes, dtype=np.int64)
     rows = sets.action_start, choice, sets.outcome_start, sets.successor, sets.cost
-    in_parts(worst_of, len(sets.cost), *order.backwards, *rows, most, most=order.width)
+    in_parts(model.prepared.threads, worst_of, len(sets.cost), *order.backwards, *rows, most, most=order.width)
     return most
 
 

@@ -90,7 +90,7 @@ class Task:
         """The largest factor by which the lower bound on U without budget is below U; 1 unless both are swept."""
         if self.aims != BOTH:
             return 1.0
-        return range_of(self.base.low, self.base.excess)[0]
+        return range_of(self.base.low, self.base.excess, self.prepared.threads)[0]
 
     def workspace(self) -> Workspace:
         """Return a workspace for solving free cycles."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared, once
+from prudent.engine.prepared import Prepared, choice_type, once
 from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.values.bellman import largest_rounding
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
@@ -62,8 +62,10 @@ class Rules:
 class Tiling:
     """A model laid out for tiles: its states, then the outcome lists that actions share."""
 
-    prepared: Prepared
     work: Work
+    start: int
+    number: type[Any]  # the type that holds an action's number within its state
+    unit: float  # the largest relative rounding error of one sum
     tile: int
     heads: IntArray  # for each shared list, the first action that has it
     row: IntArray  # (n_nodes,)  where each node's values are, while they are needed
@@ -91,12 +93,12 @@ class Tiling:
     @property
     def wide(self) -> bool:
         """Whether there are no cycles, but some outcomes look back further than tiles are long for other models."""
-        return self.prepared.acyclic and self.back > Rules.long
+        return self.least == 0 and self.back > Rules.long
 
     @cached_property
     def start_group(self) -> int:
         """The start's group."""
-        place = int(np.flatnonzero(self.work.group_node == self.prepared.start)[0])
+        place = int(np.flatnonzero(self.work.group_node == self.start)[0])
         return int(np.searchsorted(self.work.group_start, place, side="right")) - 1
 
     @cached_property
@@ -133,7 +135,7 @@ class Tiling:
     def error(self, levels: IntArray) -> FloatArray:
         """Return a bound on the relative rounding error of values at each of the levels."""
         runs = np.ones(len(levels)) if self.least == 0 else levels // self.least + 1.0
-        return np.asarray(runs, dtype=np.float64) * (2 * self.sums * largest_rounding(self.prepared))
+        return np.asarray(runs, dtype=np.float64) * (2 * self.sums * self.unit)
 
 
 @once
@@ -159,7 +161,7 @@ def _crowded(prepared: Prepared, rules: Rules) -> bool:
     """Return whether even the shortest tile is too long for most outcomes: then so are all."""
     rows = cut(prepared.arc_start), prepared.arc_start, prepared.successor, prepared.cost, prepared.least_spent
     short = np.zeros(len(rows[0]) - 1, dtype=np.int64)
-    in_parts(looks_back_less, len(prepared.cost), *rows, min(rules.tiles), short)
+    in_parts(prepared.threads, looks_back_less, len(prepared.cost), *rows, min(rules.tiles), short)
     return bool(short.sum() > rules.crowded * len(prepared.cost))
 
 
@@ -176,8 +178,10 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     layer, last = np.full(n, -1), np.full(n, -1)
     arcs = arc_start, nodes.successor, nodes.cost
     states = prepared.order
-    in_parts(node_layers, len(nodes.cost), *states.backwards, *arcs, layer, last, delay, most=states.width)
-    looked_back, longest = _furthest(nodes, delay)
+    in_parts(
+        prepared.threads, node_layers, len(nodes.cost), *states.backwards, *arcs, layer, last, delay, most=states.width
+    )
+    looked_back, longest = _furthest(nodes, delay, prepared.threads)
     back = int(looked_back.max())
     depth = int(layer.max()) + 1
     layer_start = starts(layer, depth)
@@ -190,8 +194,10 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     fits = max(2 * rules.long, back // 2) * n // rows - back
     shares_rows = not back > rules.long > fits
     return Tiling(
-        prepared=prepared,
         work=_work(nodes, np.arange(n + 1), order, np.zeros(n, dtype=bool), delay),
+        start=prepared.start,
+        number=choice_type(prepared),
+        unit=largest_rounding(prepared),
         tile=max(rules.long, min(back, fits)) if shares_rows else rules.long,
         heads=nodes.heads,
         row=row if shares_rows else np.arange(n),
@@ -208,12 +214,12 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     )
 
 
-def _furthest(nodes: Nodes, delay: IntArray) -> tuple[IntArray, int]:
+def _furthest(nodes: Nodes, delay: IntArray, threads: int) -> tuple[IntArray, int]:
     """Return how many levels back each node is looked at, at most, and the most outcomes of an action."""
     part = cut(nodes.outcome_start[nodes.action_start])
     back, longest = np.zeros(nodes.n_nodes, dtype=np.int64), np.empty(len(part) - 1, dtype=np.int64)
     rows = part, nodes.action_start, nodes.outcome_start, nodes.successor, nodes.cost
-    in_parts(look_furthest, len(nodes.cost), *rows, delay, back, longest)
+    in_parts(threads, look_furthest, len(nodes.cost), *rows, delay, back, longest)
     return back, int(longest.max())
 
 
@@ -256,8 +262,10 @@ def _cyclic(
     work = _work(late_first, group_start, order, cyclic[by_layer], delay)
     work = _cyclic_work(prepared, work, ready.astype(np.int64))
     found = Tiling(
-        prepared=prepared,
         work=work,
+        start=prepared.start,
+        number=choice_type(prepared),
+        unit=largest_rounding(prepared),
         tile=tile,
         heads=nodes.heads,
         row=np.arange(n),
@@ -329,10 +337,16 @@ def _cyclic_work(prepared: Prepared, work: Work, ready: IntArray) -> Work:
 
 
 def known_of(
-    tiling: Tiling, excess: FloatArray, mean: FloatArray, worst: WorstCase, choice: IntArray | None, slope: float
+    prepared: Prepared,
+    tiling: Tiling,
+    excess: FloatArray,
+    mean: FloatArray,
+    worst: WorstCase,
+    choice: IntArray | None,
+    slope: float,
 ) -> Known:
     """Return the values at both ends of the budget axis; ``mean`` is the expected cost of ``choice``, if given."""
-    prepared, work = tiling.prepared, tiling.work
+    work = tiling.work
     goals = prepared.is_goal
     calm, number = np.full(prepared.n_states, UNREACHED), np.zeros(prepared.n_states, dtype=np.int64)
     if choice is not None:
@@ -346,7 +360,7 @@ def known_of(
     chance, after, cost = work.probability[first:], work.successor[first:], work.cost[first:]
     needs = np.maximum.reduceat(np.minimum(cost + worst.value[after], UNREACHED), starts)
     action_worst = np.empty(len(worst.action_value) + len(needs), dtype=np.int64)
-    in_parts(copy_list, len(worst.action_value), worst.action_value, action_worst)
+    in_parts(prepared.threads, copy_list, len(worst.action_value), worst.action_value, action_worst)
     action_worst[len(worst.action_value) :] = needs
     return Known(
         excess=np.append(excess, np.add.reduceat(chance * (excess[after] + slope * cost), starts)),
@@ -363,4 +377,4 @@ def clear_waste(prepared: Prepared, choice: NDArray[Any]) -> None:
     tiling = tiling_of(prepared)
     if tiling is not None and not tiling.free:
         most = np.clip(len(choice) - 1 - tiling.work.delay[: prepared.n_states], 0, None)  # the most left in each
-        in_parts(clear_beyond, choice.size / 8, choice, most, int(most.min()) + 1)
+        in_parts(prepared.threads, clear_beyond, choice.size / 8, choice, most, int(most.min()) + 1)

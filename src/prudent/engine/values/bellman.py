@@ -94,7 +94,7 @@ def _arcs(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Arcs:
     rank[block_state] = np.arange(prepared.n_states, dtype=np.int32)
     leave = np.empty(prepared.n_actions)
     rows = cut(prepared.outcome_start), inner_stop, prepared.outcome_start, prepared.probability
-    in_parts(chance_from, len(prepared.cost), *rows, leave)
+    in_parts(prepared.threads, chance_from, len(prepared.cost), *rows, leave)
     return Arcs(
         block_start=block_start,
         block_state=block_state,
@@ -126,7 +126,16 @@ def rounding(prepared: Prepared) -> FloatArray:
     """
     given = prepared.model.outcome_start, prepared.model_action, len(prepared.model.initial_state)
     error = np.empty(prepared.n_actions)
-    in_parts(sum_rounding, len(error), cut(prepared.outcome_start), prepared.outcome_start, *given, UNIT, error)
+    in_parts(
+        prepared.threads,
+        sum_rounding,
+        len(error),
+        cut(prepared.outcome_start),
+        prepared.outcome_start,
+        *given,
+        UNIT,
+        error,
+    )
     return error
 
 
@@ -239,7 +248,14 @@ def evaluate_policy(
     if prepared.acyclic:
         actions = actions_of(prepared, k)
         in_parts(
-            evaluate_backwards, played(prepared), parts_of(prepared), actions, choice, value, most=prepared.order.width
+            prepared.threads,
+            evaluate_backwards,
+            played(prepared),
+            parts_of(prepared),
+            actions,
+            choice,
+            value,
+            most=prepared.order.width,
         )
         return value
     arcs, done = all_arcs(prepared), 0
@@ -257,7 +273,7 @@ def large_blocks(prepared: Prepared) -> list[LargeBlock]:
     found = np.flatnonzero(np.diff(arcs.block_start) > DENSE)
     nearest, farthest = prepared.distance[arcs.block_state[[arcs.block_start[found], arcs.block_start[found + 1] - 1]]]
     return [
-        LargeBlock(arcs, block, depth)
+        LargeBlock(arcs, block, depth, prepared.threads)
         for block, depth in zip(found.tolist(), (farthest - nearest).tolist(), strict=True)
     ]
 

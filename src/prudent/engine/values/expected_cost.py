@@ -138,7 +138,7 @@ class Expected:
         prepared, k = self.prepared, np.zeros(self.prepared.n_actions)
         rows = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
         about = *rows, prepared.fine, float(prepared.scale.stride), self.choice, self.value, k
-        in_parts(variance_costs, played(prepared), *about)
+        in_parts(prepared.threads, variance_costs, played(prepared), *about)
         return evaluate_policy(prepared, k, self.choice, finest=ROUGHLY)
 
     @property
@@ -220,9 +220,18 @@ def _backwards(prepared: Prepared) -> Expected:
     """Return the least expected cost of a model without cycles; then every policy is proper."""
     choice, table = prepared.action_start[:-1].copy(), np.empty((prepared.n_states, 4))
     actions = actions_of(prepared, prepared.mean_cost)
-    in_parts(solve_backwards, len(prepared.cost), parts_of(prepared), actions, choice, table, most=prepared.order.width)
+    in_parts(
+        prepared.threads,
+        solve_backwards,
+        len(prepared.cost),
+        parts_of(prepared),
+        actions,
+        choice,
+        table,
+        most=prepared.order.width,
+    )
     high, low, above, below = table.T.copy()
-    lower, upper = _bounds(high, low, above, below)
+    lower, upper = _bounds(high, low, above, below, prepared.threads)
     return Expected(prepared, np.clip(high, lower, upper), lower, upper, choice)
 
 
@@ -288,7 +297,7 @@ class Equations:
         high, low, error, choice = self.solve(first)
         lower, upper = np.zeros(len(high)), np.where(self.acting, np.inf, 0.0)
         if np.isfinite(error).all():
-            lower, upper = _bounds(high, low, error, error)
+            lower, upper = _bounds(high, low, error, error, self.prepared.threads)
         return Expected(self.prepared, np.clip(high, lower, upper), lower, upper, choice)
 
     def solve(self, first: IntArray | None = None) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
@@ -328,7 +337,9 @@ class Equations:
     def _at(self, k: FloatArray, high: FloatArray, low: FloatArray | None = None) -> _Refined:
         low = np.zeros_like(high) if low is None else low
         gap, error = np.empty(len(k)), np.empty(len(k))
-        in_parts(action_gaps, len(self.prepared.cost), self.arcs, k, self.unit, high, low, gap, error)
+        in_parts(
+            self.prepared.threads, action_gaps, len(self.prepared.cost), self.arcs, k, self.unit, high, low, gap, error
+        )
         return _Refined(k, high, low, gap, error)
 
     def _refine(self, now: _Refined, choice: IntArray) -> _Refined:
@@ -390,15 +401,15 @@ class Equations:
             return np.inf
         least, most = np.empty((2, -(-len(high) // SHARE)))
         known = self.arcs, choice, refined.gap, refined.error, self.unit, high, low
-        in_parts(claim_factors, len(self.prepared.cost), *known, least, most)
+        in_parts(self.prepared.threads, claim_factors, len(self.prepared.cost), *known, least, most)
         factor = float(least.max()) * (1 + CLOSE)
         return factor if factor <= float(most.min()) * (1 - CLOSE) else np.inf
 
 
-def range_of(above: FloatArray, below: FloatArray) -> tuple[float, float]:
+def range_of(above: FloatArray, below: FloatArray, threads: int) -> tuple[float, float]:
     """Return the least and the largest ratio of values, such as bounds, to others; it is 1 where those are 0."""
     least, most = np.empty((2, -(-len(below) // SHARE)))
-    in_parts(range_of_ratios, len(below), above, below, least, most)
+    in_parts(threads, range_of_ratios, len(below), above, below, least, most)
     return float(least.min()), float(most.max())
 
 
@@ -415,8 +426,10 @@ def _rounded_up(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.where(lack > 0, np.nextafter(total, np.inf), total)
 
 
-def _bounds(high: FloatArray, low: FloatArray, above: FloatArray, below: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _bounds(
+    high: FloatArray, low: FloatArray, above: FloatArray, below: FloatArray, threads: int
+) -> tuple[FloatArray, FloatArray]:
     """Return bounds, as floats, on values that are sums of two floats, with at most this error."""
     lower, upper = np.empty((2, len(high)))
-    in_parts(enclose, len(high), high, low, above, below, lower, upper)
+    in_parts(threads, enclose, len(high), high, low, above, below, lower, upper)
     return lower, upper

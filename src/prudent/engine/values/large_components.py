@@ -108,8 +108,8 @@ class LargeBlock:
     ``depth`` is the largest extra number of actions of a state to a goal, compared with the nearest state.
     """
 
-    def __init__(self, arcs: Arcs, block: int, depth: int) -> None:
-        self.arcs, self.number = arcs, block
+    def __init__(self, arcs: Arcs, block: int, depth: int, threads: int) -> None:
+        self.arcs, self.number, self.threads = arcs, block, threads
         self.first, self.last = int(arcs.block_start[block]), int(arcs.block_start[block + 1])
         self.state = arcs.block_state[self.first : self.last]
         size = len(self.state)
@@ -156,7 +156,7 @@ class LargeBlock:
 
     def _together(self, kernel: Callable[..., None], *arguments: Any) -> None:
         """Run a kernel in as many threads as it is worth."""
-        in_parts(kernel, self.n_arcs if self.cut.parts > 1 else 0, self.cut, *arguments)
+        in_parts(self.threads, kernel, self.n_arcs if self.cut.parts > 1 else 0, self.cut, *arguments)
 
     def solve(
         self, k: FloatArray, sense: float, share: float, choice: IntArray, value: FloatArray, finest: float

@@ -49,7 +49,16 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
         action_value = np.empty(prepared.n_actions, dtype=np.int64)
         rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
         order = prepared.order
-        in_parts(worst_ahead, len(prepared.cost), *order.backwards, *rows, value, action_value, most=order.width)
+        in_parts(
+            prepared.threads,
+            worst_ahead,
+            len(prepared.cost),
+            *order.backwards,
+            *rows,
+            value,
+            action_value,
+            most=order.width,
+        )
         return WorstCase(value, action_value)
     device = device_in_force()
     if device is not None and (found := _on_device(device, prepared)) is not None:
@@ -93,7 +102,16 @@ def _never_bounded(prepared: Prepared) -> bool:
     block_start, _, block_of = prepared.free_blocks
     several = (np.diff(block_start) > 1)[block_of]
     rows, ends = (prepared.outcome_start, prepared.successor, prepared.cost), np.zeros(1, dtype=bool)
-    in_parts(may_end, len(prepared.cost), cut(prepared.outcome_start), *rows, prepared.is_goal, several, ends)
+    in_parts(
+        prepared.threads,
+        may_end,
+        len(prepared.cost),
+        cut(prepared.outcome_start),
+        *rows,
+        prepared.is_goal,
+        several,
+        ends,
+    )
     return not ends[0]
 
 
@@ -105,7 +123,17 @@ def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
     rows = prepared.outcome_start, prepared.successor, prepared.cost
     items = prepared.n_states * len(prepared.cost) // max(prepared.n_actions, 1)
     order = prepared.order
-    in_parts(worst_of, items, *order.backwards, prepared.action_start, choice, *rows, value, most=order.width)
+    in_parts(
+        prepared.threads,
+        worst_of,
+        items,
+        *order.backwards,
+        prepared.action_start,
+        choice,
+        *rows,
+        value,
+        most=order.width,
+    )
     return value
 
 
@@ -113,7 +141,16 @@ def most_levels(prepared: Prepared) -> int:
     """Return the most levels that any run can use, whatever the policy, in a model without cycles."""
     least = np.empty(prepared.n_states, dtype=np.int64)
     rows = prepared.arc_start, prepared.successor, prepared.cost
-    in_parts(luck_ahead, len(prepared.cost), *prepared.order.backwards, *rows, -1, least, most=prepared.order.width)
+    in_parts(
+        prepared.threads,
+        luck_ahead,
+        len(prepared.cost),
+        *prepared.order.backwards,
+        *rows,
+        -1,
+        least,
+        most=prepared.order.width,
+    )
     return -int(least[prepared.start])
 
 

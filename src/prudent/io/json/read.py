@@ -31,9 +31,8 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import ModelError, PrudentError, naming, printable
-from prudent.io.inflate import gunzipped
-from prudent.io.json.document import checked, document, shown, utf8
 from prudent.io.json.write import FORMAT, VERSION
+from prudent.io.untrusted import checked, document, gunzipped, shown, utf8
 from prudent.models.intervals import Intervals
 from prudent.models.rows import offsets, starts
 from prudent.models.ssp import SSP, SUM_TOLERANCE

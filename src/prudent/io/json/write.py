@@ -1,14 +1,13 @@
 """Models as JSON, plain or gzipped; :mod:`prudent.io.json.read` describes the format."""
 
-import gzip
 import json
 from itertools import pairwise
 
-from prudent.io.names import written_names
+from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray, owner
-from prudent.models.ssp import SSP
+from prudent.models.ssp import SSP, repeated
 
-__all__ = ["FORMAT", "VERSION", "content_of", "extras_of", "gzipped", "text_of"]
+__all__ = ["FORMAT", "VERSION", "content_of", "extras_of", "text_of", "written_names"]
 
 FORMAT, VERSION = "prudent-ssp", 1
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
@@ -17,11 +16,6 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 def content_of(model: SSP) -> bytes:
     """Return the bytes of a file; refuse names that coincide as strings."""
     return text_of(model).encode("utf-8", "surrogatepass")
-
-
-def gzipped(model: SSP) -> bytes:
-    """Return the bytes of a gzipped file, without a time stamp."""
-    return gzip.compress(content_of(model), mtime=0)
 
 
 def text_of(model: SSP) -> str:
@@ -70,3 +64,17 @@ def _listed(items: list[str], indent: int, marks: str = "[]") -> str:
         return marks
     line = "\n" + " " * indent
     return f"{marks[0]}{line}{f',{line}'.join(items)}\n{' ' * (indent - 1)}{marks[1]}"
+
+
+def written_names(model: SSP) -> tuple[list[str], list[str]]:
+    """Return the names of the states and of the actions as strings; refuse names that are equal as strings."""
+    state, action = (list(map(str, names)) for names in model.names)
+    _refuse_twins(state, "states")
+    for s, (first, last) in enumerate(pairwise(model.action_start.tolist())):
+        _refuse_twins(action[first:last], f"actions of state {state[s]!r}")
+    return state, action
+
+
+def _refuse_twins(names: list[str], what: str) -> None:
+    for name in repeated(names)[:1]:
+        raise PrudentError(f"two {what} are both written {name!r}; names in a file are strings and must differ")

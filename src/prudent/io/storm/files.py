@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from prudent.errors import PrudentError, naming, printable
-from prudent.io.inflate import gunzipped
-from prudent.io.initial import Initial
+from prudent.io.meaning import Initial
 from prudent.io.storm.constants import define
 from prudent.io.storm.model import SILENT, convert, listening, refuse_unfit
 from prudent.io.storm.question import (
@@ -28,6 +27,7 @@ from prudent.io.storm.question import (
     question_of,
     transient_names,
 )
+from prudent.io.untrusted import gunzipped
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import check_plain, read_bytes
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from prudent.errors import PrudentError, printable
-from prudent.io.properties import COST, GOAL, Names
+from prudent.io.meaning import COST, GOAL, Names
 from prudent.io.properties_file import named_file
 from prudent.io.storm.constants import WORD, Kind, value_text
 from prudent.io.storm.model import OVERLAP, Question, listening

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from prudent.errors import PrudentError, printable
-from prudent.io.inflate import most_inflated, refuse_bomb
+from prudent.io.untrusted import most_inflated, refuse_bomb
 
 __all__ = ["packed", "unpacked"]
 

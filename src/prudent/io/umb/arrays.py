@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError, naming, printable
-from prudent.io.json.document import checked, document, shown, utf8
+from prudent.io.untrusted import checked, document, shown, utf8
 from prudent.models.rows import FloatArray, IntArray, offsets
 
 __all__ = ["SIZES", "Arrays", "bit_array", "string_arrays"]

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError
-from prudent.io.json.document import checked, shown
 from prudent.io.umb.arrays import SIZES, Arrays
+from prudent.io.untrusted import checked, shown
 from prudent.models.rows import IntArray
 
 __all__ = ["NAMES", "action_names", "state_names"]

@@ -23,14 +23,13 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError, naming
-from prudent.io.initial import Initial, Start, drawn, started
-from prudent.io.json.document import checked, shown
-from prudent.io.properties import COST, GOAL, NEGATED, reward_property, traps
+from prudent.io.meaning import COST, GOAL, NEGATED, Initial, Start, drawn, reward_property, started, traps
 from prudent.io.properties_file import named_file
 from prudent.io.umb.archive import unpacked
 from prudent.io.umb.arrays import Arrays
 from prudent.io.umb.names import action_names, state_names
 from prudent.io.umb.write import AUXILIARY
+from prudent.io.untrusted import checked, shown
 from prudent.models.intervals import Intervals
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SHOWN, SSP, SUM_TOLERANCE

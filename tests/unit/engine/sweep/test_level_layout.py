@@ -16,6 +16,7 @@ from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Task
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.kernels.places import cut
+from prudent.runtime.limits import UNLIMITED
 
 ROOMS = {
     "a": {"go": [(0.5, "b", 0), (0.5, "a", 2)], "wait": [(1, "c", 1)]},
@@ -91,7 +92,7 @@ def test_any_number_of_threads_gives_the_same_bits(aims, threads, tiny_parts):
     assert level_layout(other.task.prepared).lanes(1000, threads) > 1
     assert np.array_equal(one.found, other.found)
     assert np.array_equal(one.choice, other.choice)
-    assert np.array_equal(one.table, other.table)
+    assert np.array_equal(one.tables.table, other.tables.table)
 
 
 def _upstairs(actions, i):
@@ -162,7 +163,7 @@ def test_parts_change_no_bound_between_levels(case, monkeypatch):
     assume(np.abs(case.model.cost).max() >= 3 * case.step)
 
     def bound(threads):
-        below, base, worst = beneath(prepare(case.model, 2.5 * case.step), EXCESS, between=True)
+        below, base, worst = beneath(prepare(case.model, 2.5 * case.step), EXCESS, UNLIMITED, between=True)
         sweep = BetweenSweep(Task(below, base, below.proper_choice(), worst, BOUND, EXCESS, 40, threads=threads))
         for last in (13, 41):
             sweep.advance(last)

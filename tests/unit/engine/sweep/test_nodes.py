@@ -11,7 +11,7 @@ from prudent.engine.prepare import prepare
 from prudent.engine.sweep.nodes import FEW, actions_alike
 from prudent.engine.sweep.tile_layout import Rules, lay_out, plain_tiling
 from prudent.models.rows import offsets, owner
-from prudent.runtime.limits import Limits, in_force
+from prudent.runtime.limits import Limits
 
 
 @pytest.fixture(params=[1, 3])
@@ -19,8 +19,7 @@ def threads(request, monkeypatch):
     """Let so many threads share the smallest parts."""
     monkeypatch.setattr("prudent.runtime.team.GRAIN", 4)
     monkeypatch.setattr("prudent.runtime.team.SHARE", 1)
-    with in_force(Limits.of(None, None, threads=request.param)):
-        yield request.param
+    return request.param
 
 
 def staged(seed, n=40):
@@ -50,8 +49,8 @@ def listed(start, *columns):
     return found
 
 
-def assert_alike(start, successor, cost, probability):
-    like, shift, shared = actions_alike(start, successor, cost, probability)
+def assert_alike(start, successor, cost, probability, threads):
+    like, shift, shared = actions_alike(start, successor, cost, probability, threads)
     rows, size = listed(start, successor, cost, probability.view(np.uint64)), np.diff(start)
     expected = [rows.index(row) if size[a] >= FEW else a for a, row in enumerate(rows)]
     assert like.tolist() == expected
@@ -63,8 +62,8 @@ def assert_alike(start, successor, cost, probability):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_actions_with_the_same_outcomes_are_found(seed, threads):
-    prepared = prepare(staged(seed))
-    assert assert_alike(prepared.outcome_start, prepared.successor, prepared.cost, prepared.probability) > 0
+    prepared = prepare(staged(seed), None, Limits.of(None, None, threads=threads))
+    assert assert_alike(prepared.outcome_start, prepared.successor, prepared.cost, prepared.probability, threads) > 0
 
 
 def test_actions_that_share_a_hash_alone_are_told_apart(threads):
@@ -74,7 +73,7 @@ def test_actions_that_share_a_hash_alone_are_told_apart(threads):
     bits = successor * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(12345)
     start = FEW * np.arange(len(number) + 1)
     cost = np.tile(np.arange(FEW), len(number)) + np.repeat(np.arange(len(number)), FEW)
-    found = assert_alike(start, successor.astype(np.int64), cost, bits.view(np.float64))
+    found = assert_alike(start, successor.astype(np.int64), cost, bits.view(np.float64), threads)
     assert found == len(number) - 4
 
 
@@ -87,7 +86,7 @@ def longest_path(graph, node, known):
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("plain", [False, True])
 def test_layers_delays_and_rows(seed, plain, threads):
-    prepared = prepare(staged(seed))
+    prepared = prepare(staged(seed), None, Limits.of(None, None, threads=threads))
     tiling = plain_tiling(prepared) if plain else lay_out(prepared, Rules())
     work, n = tiling.work, tiling.n_nodes
     assert (len(tiling.heads) == 0) == plain
@@ -120,8 +119,8 @@ def test_the_layout_is_the_same_for_any_number_of_threads(seed, monkeypatch):
     monkeypatch.setattr("prudent.runtime.team.SHARE", 1)
     found = []
     for threads in (1, 4):
-        with in_force(Limits.of(None, None, threads=threads)):
-            found.append(lay_out(prepare(staged(seed, 200)), Rules()))
+        limits = Limits.of(None, None, threads=threads)
+        found.append(lay_out(prepare(staged(seed, 200), None, limits), Rules()))
     one, several = found
     for name in [field.name for field in fields(one) if field.name not in ("prepared", "work")]:
         assert np.array_equal(getattr(one, name), getattr(several, name)), name

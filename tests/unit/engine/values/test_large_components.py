@@ -11,7 +11,7 @@ from prudent.engine.prepare import prepare
 from prudent.engine.values import bellman as rounds
 from prudent.engine.values import large_components as large
 from prudent.engine.values.expected_cost import least_expected_cost
-from prudent.runtime.limits import Limits, in_force
+from prudent.runtime.limits import Limits
 
 WAYS = ["dense", "band", "lu", "krylov", "gmres"]
 
@@ -215,9 +215,8 @@ def in_phases(monkeypatch):
 @pytest.mark.parametrize("model", [mesh(3000, 0.02), mesh(3000, 1e-9), ring(700, 0.001), chain(100, 5 / 8)])
 def test_the_same_bits_for_any_number_of_threads(model, in_phases):
     def found(threads):
-        with in_force(Limits(10**9, threads=threads)):
-            least = least_expected_cost(prepare(model))
-            return least.value, least.lower, least.upper, least.choice, least.steps, least.variance
+        least = least_expected_cost(prepare(model, None, Limits(10**9, threads=threads)))
+        return least.value, least.lower, least.upper, least.choice, least.steps, least.variance
 
     for threads in (2, 5):
         assert all(np.array_equal(one, other) for one, other in zip(found(1), found(threads), strict=True))

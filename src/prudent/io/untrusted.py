@@ -1,14 +1,20 @@
-"""JSON documents from anybody: parse them, and check the types of their parts."""
+"""Files from anybody: inflate them within a limit, take them for text or JSON, check the types of their parts."""
 
+import gzip
 import json
 import re
+import zlib
 from collections.abc import Callable
+from io import BytesIO
 from typing import Any, NoReturn
 
 from prudent.errors import PrudentError
 from prudent.models.ssp import repeated
 
-__all__ = ["checked", "document", "shown", "utf8"]
+__all__ = ["checked", "document", "gunzipped", "most_inflated", "refuse_bomb", "shown", "utf8"]
+
+INFLATION, SPARE = 200, 2**24
+"""The content of a packed file may be this many times its size, plus this many bytes."""
 
 KINDS = {
     dict: "an object",
@@ -18,6 +24,33 @@ KINDS = {
     int: "a whole number",
     bool: "true or false",
 }
+
+
+def most_inflated(size: int) -> int:
+    """Return how large the content of a packed file of this size may be."""
+    return INFLATION * size + SPARE
+
+
+def refuse_bomb(inflated: int, size: int, remedy: str) -> None:
+    """Refuse a packed file of this size if its content, as far as it is inflated, is too large."""
+    if inflated > most_inflated(size):
+        raise PrudentError(
+            f"inflates to more than {INFLATION} times its {size:,} bytes plus {SPARE:,}, the limit for packed models; "
+            f"if it is a model, {remedy}"
+        )
+
+
+def gunzipped(raw: bytes, remedy: str) -> bytearray:
+    """Return the content of a gzipped file, inflated up to the limit."""
+    try:
+        content = bytearray()
+        with gzip.GzipFile(fileobj=BytesIO(raw)) as file:
+            while piece := file.read(2**20):
+                content += piece
+                refuse_bomb(len(content), len(raw), remedy)
+        return content
+    except (OSError, EOFError, zlib.error) as error:
+        raise PrudentError(f"cannot be read: {error}") from None
 
 
 def utf8(raw: bytes | bytearray | memoryview, errors: str = "strict") -> str:
