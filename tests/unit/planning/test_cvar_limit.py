@@ -9,7 +9,7 @@ import prudent
 from cents import in_cents, spare_parts
 from cycles import walk
 from prudent.methods.mean_cvar import Single
-from prudent.planning import driver
+from prudent.planning import job
 from prudent.runtime.limits import Stopped
 
 UNKEPT = "may not be kept"
@@ -217,8 +217,8 @@ def test_a_limit_on_the_mean_where_time_ends_counts_from_its_bounds(slack):
 
 
 def test_a_model_is_prepared_once(monkeypatch):
-    seen, real = [], driver.prepare
-    monkeypatch.setattr(driver, "prepare", lambda *about: seen.append(about) or real(*about))
+    seen, real = [], job.prepare
+    monkeypatch.setattr(job, "prepare", lambda *about: seen.append(about) or real(*about))
     prudent.solve(spare_parts(6, 4), 0.05, slack=0.001)
     assert len(seen) == 1
 

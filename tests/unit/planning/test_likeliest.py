@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import prudent
 from prudent.apps.cli.main import main
 from prudent.io.checkpoint import Checkpoint
-from prudent.planning import driver
+from prudent.planning import job
 
 CLIFF = {
     "cliff": {
@@ -85,7 +85,7 @@ def test_small_chances_are_shown_with_their_digits(tmp_path):
 
 def test_a_checkpoint_is_that_of_one_goal_and_price(model, monkeypatch, tmp_path):
     begun = []
-    monkeypatch.setattr(driver, "Checkpoint", lambda path, about, _: begun.append(about) or Checkpoint(path, about))
+    monkeypatch.setattr(job, "Checkpoint", lambda path, about, _: begun.append(about) or Checkpoint(path, about))
     for price in (5, 6):
         prudent.solve(model, 0.2, goal="likeliest", dead_end_cost=price, checkpoint=tmp_path / "place")
     assert begun[0] != begun[1] and begun[0]["model"] == begun[1]["model"] == model.fingerprint

@@ -342,7 +342,7 @@ def test_memory_counts_what_is_explored_and_solved(actions):
 @pytest.mark.parametrize("fallback", [None, 500, lambda state: -1])
 @pytest.mark.parametrize("dead_end_cost", [None, 10_000])
 def test_a_solve_that_is_stopped_does_not_replace_a_better_plan(fallback, dead_end_cost, monkeypatch):
-    stages, real = [], search.run_method
+    stages, real = [], search.least_cvar
 
     def stopped_once(job, *about):
         if len(stages) == 2:
@@ -350,7 +350,7 @@ def test_a_solve_that_is_stopped_does_not_replace_a_better_plan(fallback, dead_e
         stages.append(real(job, *about))
         return stages[-1]
 
-    monkeypatch.setattr(search, "run_method", stopped_once)
+    monkeypatch.setattr(search, "least_cvar", stopped_once)
     monkeypatch.setattr(search, "GROWTH", 0)
     monkeypatch.setattr(search, "AT_LEAST", 1)
     plan = prudent.search(12, street, 0.1, fallback=fallback, dead_end_cost=dead_end_cost, time_limit=100)

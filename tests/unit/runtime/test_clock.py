@@ -10,7 +10,7 @@ from numba.core import event
 import prudent
 from prudent.engine.prepare import prepare
 from prudent.kernels import Compiler, compiler
-from prudent.planning import driver
+from prudent.planning import job
 from prudent.runtime import clock
 
 
@@ -40,12 +40,12 @@ def test_the_clock_stands_still_while_numba_compiles(later):
 
 
 def test_a_plan_does_not_count_it_and_a_time_limit_neither(later, monkeypatch):
-    def slowly(model, step=None):
+    def slowly(model, *about):
         with event.trigger_event("numba:compiler_lock"):
             later(1000)
-        return prepare(model, step)
+        return prepare(model, *about)
 
-    monkeypatch.setattr(driver, "prepare", slowly)
+    monkeypatch.setattr(job, "prepare", slowly)
     plan = prudent.solve(prudent.domains.figure_2(), 0.1, time_limit=100)
     assert plan.seconds < 100
     assert plan.status == "optimal"
