@@ -7,9 +7,8 @@ from prudent.plot.heat import heat_map
 from prudent.plot.network import routes
 from prudent.plot.sea import sea_map
 from prudent.plot.strips import budget_strip, check_plan
-from prudent.results.cells import are_pairs
 from prudent.results.plan import Plan
-from prudent.results.policy_map import domain_of, other_parts
+from prudent.results.policy_map import are_pairs, domain_of, other_parts
 
 __all__ = ["policy"]
 

@@ -117,7 +117,7 @@ def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:
     """Return the move in each cell at a remaining budget: 1 where runs can be, else 0."""
     budget = as_number("budget", budget, "a finite number", np.isfinite)
     model, whole = plan.model, plan.policy.whole
-    states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
+    states: list[Any] = [model.state(index) for index in model.acting]
     moves, horizon = (whole - budget) / MOVE_COST, max(state[2] for state in states) - 1
     if abs(moves - round(moves)) > 1e-9 or not 0 <= round(moves) <= horizon:
         raise PrudentError(
