@@ -1,4 +1,4 @@
-"""Models as JSON, plain or gzipped: ``parse``; :mod:`prudent.io.json.write` writes them.
+"""Models as JSON, plain or gzipped: ``parse``; :mod:`prudent.io.json_write` writes them.
 
     {"format": "prudent-ssp", "version": 1, "initial": "s0", "goals": ["g"],
      "transitions": [{"state": "s0", "action": "a", "outcomes": [{"p": 1, "to": "g", "cost": 2.5}]}]}
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import ModelError, PrudentError, naming, printable
-from prudent.io.json.write import FORMAT, VERSION
+from prudent.io.json_write import FORMAT, VERSION
 from prudent.io.untrusted import checked, document, gunzipped, shown, utf8
 from prudent.models.intervals import Intervals
 from prudent.models.rows import FloatArray, offsets, starts
