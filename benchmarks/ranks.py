@@ -21,8 +21,8 @@ import prudent
 from large_model import large_model
 from prudent.engine.sweep import bounded
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.rank_levels import RankLevelSweep
-from prudent.engine.sweep.rank_tiles import RankTileSweep
+from prudent.engine.sweep.rank_levels import LevelPart
+from prudent.engine.sweep.rank_tiles import TilePart
 from prudent.engine.sweep.tiles import TileSweep
 
 ALPHA, TURNS = 0.05, 3
@@ -56,8 +56,8 @@ class Watch:
             messages, sent = (now - then for now, then in zip(self._sent(sweep), before, strict=True))
             self.messages, self.bytes = self.messages + messages, self.bytes + sent
             self.settled += sweep.done - done
-            window = getattr(sweep, "_window", None)
-            tables = [sweep.table] if window is None else [*window.tables, *window.before]
+            window = getattr(sweep.tables, "window", None)
+            tables = [sweep.tables.table] if window is None else [*window.tables, *window.before]
             self.table = sum(table.nbytes for table in tables)
             return found
 
@@ -65,31 +65,27 @@ class Watch:
 
     @staticmethod
     def _sent(sweep: Any) -> tuple[int, int]:
-        ranks = sweep.task.ranks
+        ranks = getattr(sweep, "ranks", None)
         return (0, 0) if ranks is None else (ranks.messages, ranks.bytes)
 
 
 def measured(model: prudent.SSP | None, comm: MPI.Comm) -> tuple[list[float], list[Watch], float]:
     """Solve on all ranks of a communicator; return the times of the best of some turns, what ranks noted, the CVaR."""
-    sweep, kinds = (
-        bounded.budget_sweep,
-        dict.fromkeys((RankTileSweep, RankLevelSweep), "_advance"),
-    )
-    alone = {LevelSweep: "advance", TileSweep: "advance"} if comm.size == 1 else {}
+    sweep, kinds = bounded.budget_sweep, [LevelSweep, TileSweep] if comm.size == 1 else [LevelPart, TilePart]
     best: tuple[list[float], list[Watch], float] = [float("inf")], [], 0.0
     for _ in range(TURNS):
         watch = Watch()
-        saved = {kind: getattr(kind, name) for kind, name in (kinds | alone).items()}
-        for kind, name in (kinds | alone).items():
-            setattr(kind, name, watch.timed("levels", watch.noted(saved[kind])))
+        saved = {kind: kind.advance for kind in kinds}
+        for kind in kinds:
+            kind.advance = watch.timed("levels", watch.noted(saved[kind]))
         bounded.budget_sweep = watch.timed("sweep", sweep)
         comm.Barrier()
         began = time.perf_counter()
         plan = prudent.solve(model, ALPHA, threads=1, comm=comm)
         whole = time.perf_counter() - began
         bounded.budget_sweep = sweep
-        for kind, name in (kinds | alone).items():
-            setattr(kind, name, saved[kind])
+        for kind in kinds:
+            kind.advance = saved[kind]
         all_of_them = comm.gather(watch)
         better = comm.bcast(whole < best[0][0])
         if comm.rank == 0 and better:

@@ -123,22 +123,23 @@ LONG = """
 import os, sys, time
 import prudent.io.checkpoint
 from prudent.apps.cli.main import main
-from prudent.engine.sweep.rank_tiles import RankTileSweep
+from prudent.engine.sweep.rank_tiles import RankTileSweep, TilePart
 
 def slow(kind):
-    advanced = kind._advance
-    kind.batch = 10_000  # a few levels at a time
+    advanced = kind.advance
 
-    def advance(self, last, final):
-        advanced(self, last, final)
+    def advance(self, last, *, final):
+        found = advanced(self, last, final=final)
         if last > 20:
             os.write(2, f"at {self.ranks.rank} {os.getpid()}\\n".encode())  # whole lines
             time.sleep(0.02)  # so that it is not over before it is stopped
+        return found
 
-    kind._advance = advance
+    kind.advance = advance
 
 prudent.io.checkpoint.EVERY = 0.0
-slow(RankTileSweep)
+RankTileSweep.batch = 10_000  # a few levels at a time
+slow(TilePart)
 main(["solve", "betting-game", "--alpha", "0.2", "--threads", "1", "--json", *sys.argv[1:]])
 """
 

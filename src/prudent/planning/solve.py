@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.focus import Focus
-from prudent.engine.sweep.rank_service import follow
+from prudent.engine.sweep.rank_sweep import follow
 from prudent.errors import PrudentError
 from prudent.methods.exact import exact
 from prudent.methods.expected import at_hand, evaluated

@@ -175,7 +175,7 @@ def _backward_in_tiles(
 ) -> FloatArray:
     prepared, levels = policy.prepared, policy.level + 1
     work = tiling.work._replace(mean_cost=np.append(mean_cost, np.zeros(len(tiling.heads))))
-    known = known_of(tiling, base[0], base[2], without_safety(prepared), None, 1.0)
+    known = known_of(prepared, tiling, base[0], base[2], without_safety(prepared), None, 1.0)
     threads = threads_in_force()
     window = Window(tiling, policy.level, True, threads, policy.level)
     found = np.empty((3, levels))

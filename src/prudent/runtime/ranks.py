@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from prudent.errors import PrudentError
 
-__all__ = ["Ranks", "on_first", "ranks_of"]
+__all__ = ["End", "Ranks", "on_first", "ranks_of"]
 
 ORDER, DATA = 1, 2
 """The tags of messages: rank 0's announcements, and arrays."""
@@ -42,6 +43,13 @@ OBJECTS = ("bcast", "gather", "allgather", "alltoall")
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class End:
+    """The message that rank 0 has ended, with the error that all raise."""
+
+    error: BaseException | None
+
+
 class Ranks:
     """The ranks of a communicator, as seen by one of them."""
 
@@ -49,7 +57,6 @@ class Ranks:
         self._comm = comm.Dup()  # our messages never meet the user's
         self.rank, self.size = int(comm.Get_rank()), int(comm.Get_size())
         self._under_way: list[tuple[Any, Any]] = []  # requests, with what they send
-        self.known: list[object] = []  # models that all ranks have
         self.messages, self.bytes = 0, 0  # sent from here
         self.threads = 1  # of this rank, in what ranks share
         bound_to = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -146,7 +153,7 @@ class Ranks:
             with self.at_once():
                 raise
         with self.at_once():
-            self.tell(("end", error))
+            self.tell(End(error))
             self.close()
         if error is not None:
             raise error
@@ -183,8 +190,7 @@ def on_first(comm: Any, make: Callable[[], T]) -> T:
         return make()
     if ranks.rank == 0:
         return ranks.lead(make)
-    _, error = ranks.hear()
-    ranks.part(error)
+    ranks.part(ranks.hear().error)
     return cast(T, None)
 
 

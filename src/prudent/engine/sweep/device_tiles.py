@@ -48,7 +48,7 @@ class DeviceTileSweep(Backend):
         assert device is not None and tiling is not None, "it serves only tasks that have both"
         self.tiling, self._model, work = tiling, device_model(device, tiling), tiling.work
         n, first = tiling.n_nodes, task.base.excess if aims.plan else task.base.low
-        known = known_of(tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
+        known = known_of(prepared, tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
         late = int(work.delay[: prepared.n_states].max(initial=0))
         self.tile, self._width = self._sizes(device)
         need = 8 * n * self._width * (2 if aims.plan else 1) + 40 * n + 8 * len(known.action_worst)

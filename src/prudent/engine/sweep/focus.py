@@ -122,7 +122,7 @@ def _work(prepared: Prepared, low: IntArray, high: IntArray, useful: BoolArray, 
 def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: Focus, limits: Limits) -> Swept:
     """Sweep what can matter for both objectives; raise Stopped if a limit is reached, TooLarge if memory is lacking."""
     tiling = plain_tiling(prepared)
-    known = known_of(tiling, least.value, least.value, worst, least.choice, EXCESS.slope)
+    known = known_of(prepared, tiling, least.value, least.value, worst, least.choice, EXCESS.slope)
     size = np.maximum(focus.high - focus.low + 1, 0)
     zeros = int(focus.high.max()) + 1  # the values of goals come first: they are 0
     row, room = _rows(prepared, tiling, size, zeros)

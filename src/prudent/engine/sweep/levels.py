@@ -15,13 +15,13 @@ from prudent.engine.sweep.level_layout import CLOSE, LevelLayout, level_layout
 from prudent.engine.sweep.task import EACH_LEVEL, Backend, Tables, Task, kept_levels
 from prudent.engine.values.bellman import arcs_for_bounds, costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
-from prudent.kernels.sweep import Aims, Ends, Free, Known, Scratch, Turns, Values, sweep
+from prudent.kernels.sweep import Aims, Ends, Free, Known, Places, Scratch, Terms, Turns, Values, sweep
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
 
-__all__ = ["LevelSweep", "lengthened", "new_table", "window_of"]
+__all__ = ["LevelSweep", "LevelTables", "lengthened", "new_table", "window_of"]
 
 
 def window_of(prepared: Prepared, most: int) -> int:
@@ -47,44 +47,99 @@ def lengthened(table: FloatArray, size: int) -> FloatArray:
 
 
 @dataclass
+class LevelTables:
+    """The values and actions at some places, and all that settles them: nothing here depends on the rest of a model."""
+
+    places: Places
+    known: Known
+    free: Free
+    terms: Terms
+    tie: float
+    aims: Aims
+    fields: int  # how many values a place has on a level
+    furthest: int  # how many levels back an outcome looks at most; the table keeps no more
+    start: int  # the place of the start; -1 if it is not among these
+    threads: int
+    table: FloatArray  # (n_lines * n_places * fields,)  lengthened as levels are settled, up to the window
+    columns: int  # actions in a row of the policy
+    choice: NDArray[Any]  # (n_levels * columns,)
+    scratch: list[Scratch] = field(init=False)  # of each thread
+
+    def __post_init__(self) -> None:
+        most = int(np.diff(self.places.action_start).max(initial=1))
+        self.scratch = [Scratch(np.empty(most), np.empty(most), np.zeros(1)) for _ in range(self.threads)]
+
+    def shape(self, levels: int) -> tuple[int, int, int]:
+        """Return how many lines, places and fields the table has after so many levels."""
+        return min(self.furthest, levels - 1) + 1, len(self.places.state), self.fields
+
+    def lengthen(self, last: int) -> None:
+        """Make room for the levels before ``last``: in the table up to the window, and for the actions."""
+        self.table = lengthened(self.table, int(np.prod(self.shape(last))))
+        if self.aims.plan:
+            self.choice.resize(last * self.columns, refcheck=False)
+
+    def lines(self, levels: int) -> FloatArray:
+        """Return the table after so many levels, by level, place and field."""
+        shape = self.shape(levels)
+        return self.table[: int(np.prod(shape))].reshape(shape)
+
+    def rows(self, levels: int) -> NDArray[Any]:
+        """Return the actions of so many levels, by level and column."""
+        rows = levels if self.aims.plan else 1
+        return self.choice[: rows * self.columns].reshape(rows, self.columns)
+
+    def settle(self, turns: Turns, first: int, last: int, found: FloatArray) -> None:
+        """Settle some levels at the places of some turns; ``found`` gets the values of the start."""
+        places = self.places
+        values = Values(self.table, len(self.table) // (len(places.state) * self.fields), self.fields)
+        choice, counters = self.choice.reshape(-1, self.columns), new_counters()
+        about = turns, places, self.known, self.free, self.terms, self.tie, self.aims
+        range_of = first, last, values, choice[first if self.aims.plan else 0 :], self.start, found
+        lanes = lanes_of(turns, len(places.cost) * (last - first), self.threads)
+        side_by_side(lanes, lambda lane: sweep(*about, *range_of, self.scratch[lane], counters))
+
+    @property
+    def lost(self) -> float:
+        """The largest relative increase of U by one choice among actions that tie."""
+        return max(float(scratch.lost[0]) for scratch in self.scratch)
+
+
+@dataclass
 class LevelSweep(Backend):
     """A sweep level by level: any model."""
 
     batch: ClassVar[int] = 50_000_000
 
     layout: LevelLayout = field(init=False)
-    table: FloatArray = field(init=False)  # lengthened as levels are settled, up to the window
+    tables: LevelTables = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._open(level_layout(self.task.prepared), self.task.prepared.n_states)
-
-    def _open(self, layout: LevelLayout, columns: int) -> None:
-        """Begin with no budget, at the places of a layout; rows of the policy have this many columns."""
         task, prepared = self.task, self.task.prepared
-        self.layout = layout
-        base, aims = task.base, task.aims
+        self.layout = layout = level_layout(prepared)
+        base, aims, state = task.base, task.aims, layout.places.state
         self._close = aims.plan and bool(layout.error(np.array([min(task.levels, UNREACHED)]))[0] <= CLOSE)
         fields = [base.excess, base.mean] if aims.plan else []
-        self.table = new_table(layout, *fields, *([] if self._close or not aims.bound else [base.low]))
-        places = layout.places
-        first = task.first_choice[0][places.state]  # by place
-        self._columns, self._choice = columns, np.zeros(0, first.dtype)
-        self._lengthen_actions(1)
-        self._choice[places.column] = first[: len(places.column)]
+        fields += [] if self._close or not aims.bound else [base.low]
         arcs = free_arcs(prepared) if aims.plan else arcs_for_bounds(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
-        self._free = Free(arcs, costs_of(prepared, arcs), ends, base, task.workspace())
-        self._known = self._new_known()
-        most = int(np.diff(prepared.action_start).max(initial=1))
-        self._scratch = [Scratch(np.empty(most), np.empty(most), np.zeros(1)) for _ in range(self.task.threads)]
+        self.tables = LevelTables(
+            places=layout.places,
+            known=Known(prepared.mean_cost[layout.action], task.worst.value[state], task.first_choice[0][state]),
+            free=Free(arcs, costs_of(prepared, arcs), ends, base, task.workspace()),
+            terms=task.terms,
+            tie=task.tie,
+            aims=aims,
+            fields=len(fields),
+            furthest=UNREACHED if task.keep else prepared.cost_range[1],
+            start=layout.start,
+            threads=task.threads,
+            table=new_table(layout, *fields),
+            columns=prepared.n_states,
+            choice=task.first_choice[0].copy(),
+        )
         self._sure = task.sure
-
-    def _new_known(self) -> Known:
-        """Return the values known before the sweep."""
-        task, state = self.task, self.layout.places.state
-        about = task.prepared.mean_cost[self.layout.action], task.worst.value[state], task.first_choice[0][state]
-        return Known(*about)
 
     @classmethod
     def outcomes(cls, prepared: Prepared) -> int:
@@ -110,51 +165,45 @@ class LevelSweep(Backend):
         """Return a sweep to be timed, advanced so far that outcomes look up all lines of the table."""
         sweep = cls(task)
         lines = window_of(task.prepared, min(task.most, 2 * levels))
-        sweep.table = np.tile(sweep.table, lines)
+        sweep.tables.table = np.tile(sweep.tables.table, lines)
         sweep.found, sweep.done = np.zeros((3, lines)), lines
         return sweep
-
-    @property
-    def fields(self) -> int:
-        """How many values a state has on a level."""
-        return (2 if self.task.aims.plan else 0) + (1 if self.task.aims.bound and not self._close else 0)
 
     @property
     def values(self) -> Tables | None:
         """The values of all levels if the task keeps them, else None."""
         if not self.task.keep:
             return None
-        aims, n = self.task.aims, self.task.prepared.n_states
-        lines = self.table.reshape(-1, n, self.fields)[: self.done]
+        aims, lines = self.task.aims, self.tables.lines(self.done)
         used = [aims.plan, aims.bound and not self._close, aims.plan]
-        order = [0, self.fields - 1, 1]
+        order = [0, self.tables.fields - 1, 1]
         place = self.layout.places.place
         return Tables(
             *(lines[:, place, at].T if use else np.zeros((1, 1)) for at, use in zip(order, used, strict=True))
         )
 
-    @property
-    def _furthest(self) -> int:
-        return UNREACHED if self.task.keep else self.task.prepared.cost_range[1]
-
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         first = self.done
         self._widen(last)
-        self._lengthen(last)
-        self._settle(self.layout.turns, first, last)
+        self.tables.lengthen(last)
+        self.tables.settle(self.layout.turns, first, last, self.found)
         self._bound(first, last)
         self.done = last
 
-    def _settle(self, turns: Turns, first: int, last: int) -> None:
-        """Settle some levels at the places of some turns."""
-        task, layout, places = self.task, self.layout, self.layout.places
-        values = Values(self.table, len(self.table) // (len(places.state) * self.fields), self.fields)
-        choice, counters = self._choice.reshape(-1, self._columns), new_counters()
-        about = turns, places, self._known, self._free, task.terms, task.tie, task.aims
-        range_of = first, last, values, choice[first if task.aims.plan else 0 :], layout.start, self.found
-        lanes = lanes_of(turns, len(places.cost) * (last - first), task.threads)
-        side_by_side(lanes, lambda lane: sweep(*about, *range_of, self._scratch[lane], counters))
+    def note(self, found: FloatArray) -> None:
+        """Record U, its lower bound and M of the start on the next levels, which others have settled."""
+        first, last = self.done, self.done + found.shape[1]
+        self._widen(last)
+        self.found[:, first:last] = found
+        self._bound(first, last)
+        self.done = last
+
+    def room_for_actions(self) -> NDArray[Any]:
+        """Return a table for the actions of all levels that others have settled."""
+        if self.task.aims.plan:
+            self.tables.choice = np.zeros(self.tables.columns * self.done, self.tables.choice.dtype)
+        return self.choice
 
     def _bound(self, first: int, last: int) -> None:
         """Note the lower bound on U of the start on some levels, where it has no field of its own."""
@@ -162,50 +211,34 @@ class LevelSweep(Backend):
             error = self.layout.error(np.arange(first, last))
             self.found[1, first:last] = self.found[0, first:last] * (self._sure * (1 - error))
 
-    def _lengthen(self, last: int) -> None:
-        """Make room for the levels before ``last``: in the table up to the window, and for the actions."""
-        size = (min(self._furthest, last - 1) + 1) * len(self.layout.places.state) * self.fields
-        self.table = lengthened(self.table, size)
-        if self.task.aims.plan:
-            self._lengthen_actions(last)
-
-    def _lengthen_actions(self, last: int) -> None:
-        """Make room for the actions of the levels before ``last``."""
-        self._choice.resize(last * self._columns, refcheck=False)
-
-    @property
-    def _lost_each(self) -> float:
-        """The largest relative increase of U by one choice among actions that tie."""
-        return max(float(scratch.lost[0]) for scratch in self._scratch)
-
     @property
     def lost(self) -> float | FloatArray:
         """Bound on the relative increase of U, by level, by choices among ties and rounding; nan if it is not small."""
-        return self.layout.lost(self._lost_each, self.done) if self.task.aims.plan else np.nan
+        return self.layout.lost(self.tables.lost, self.done) if self.task.aims.plan else np.nan
 
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the settled levels."""
-        rows = self.done if self.task.aims.plan else 1
-        return self._choice[: rows * self._columns].reshape(rows, self._columns)
+        return self.tables.rows(self.done)
 
     def packed(self) -> Arrays:
         """Return the arrays needed to resume from here."""
-        found = np.ascontiguousarray(self.found[:, : self.done])
-        lost, chosen = np.array([self._lost_each]), self._free.workspace.chosen
-        return {"found": found, "choice": self.choice, "values": self.table, "lost": lost, "chosen": chosen}
+        found, tables = np.ascontiguousarray(self.found[:, : self.done]), self.tables
+        lost, chosen = np.array([tables.lost]), tables.free.workspace.chosen
+        return {"found": found, "choice": self.choice, "values": tables.table, "lost": lost, "chosen": chosen}
 
     def resume(self, kept: Arrays) -> None:
         """Resume from packed arrays, or from the kept result of a finished sweep."""
-        n, done, wanted = self.task.prepared.n_states, kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]]()
+        n, done, tables = self.task.prepared.n_states, kept_levels(kept), self.tables
+        wanted = dict[str, tuple[tuple[int, ...], Any]]()
         finished = "chosen" not in kept  # then only its result was kept
         if not finished:
-            size = (min(self._furthest, done - 1) + 1) * n * self.fields
+            size = int(np.prod(tables.shape(done)))
             wanted = {"values": ((size,), np.float64), "lost": ((1,), np.float64), "chosen": ((n,), np.int64)}
         self._check(kept, wanted)
         if finished:
-            self._scratch[0].lost[0] = np.nan  # it was not kept
+            tables.scratch[0].lost[0] = np.nan  # it was not kept
         else:
-            self.table, self._scratch[0].lost[0] = kept["values"], kept["lost"][0]
-            self._free = self._free._replace(workspace=self._free.workspace._replace(chosen=self._chosen(kept)))
-        self.done, self.found, self._choice = done, kept["found"], kept["choice"].flatten()
+            tables.table, tables.scratch[0].lost[0] = kept["values"], kept["lost"][0]
+            tables.free.workspace.chosen[:] = self._chosen(kept)
+        self.done, self.found, tables.choice = done, kept["found"], kept["choice"].flatten()

@@ -8,13 +8,11 @@ more.  So ranks settle ``c`` levels between two exchanges.  If some such moves a
 every section of a level.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.engine.places import Sections, sections_of, turns_among
-from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.level_layout import LevelLayout, level_layout
+from prudent.engine.places import Sections, turns_among
 from prudent.kernels.sweep import Places, Turns
 from prudent.models.rows import IntArray, offsets
 from prudent.runtime.ranks import Ranks
@@ -35,24 +33,20 @@ class Stretch:
 class Share:
     """One rank's share of the places."""
 
-    layout: LevelLayout  # its own places, then its rim; a start elsewhere is -1
+    places: Places  # the rows of its own places, then those of its rim
+    action: IntArray  # (n_own_actions,)  its actions, as the whole model numbers them by place
     own: IntArray  # (n_own,)  its places, as the whole model numbers them
     rim: IntArray  # (n_rim,)  those of others that it looks at, in their order
     goals: IntArray  # the goals in its rim, by its own numbers: their values are 0, and nobody sends them
     stretches: list[Stretch]  # settled one after the other
     levels: int  # how many levels are settled between two exchanges
 
-    @property
-    def state(self) -> IntArray:
-        """The states at its own places."""
-        return self.layout.places.state[: len(self.own)]
 
-
-def share_of(prepared: Prepared, ranks: Ranks) -> Share:
-    """Return this rank's share; all ranks call it."""
-    whole, sections = level_layout(prepared), sections_of(prepared)
-    cuts = _cuts(whole.places, sections, ranks.size)
-    owner = np.empty(prepared.n_states, dtype=np.int64)
+def share_of(whole: Places, sections: Sections, furthest: int, ranks: Ranks) -> Share:
+    """Return this rank's share of places that look back at most ``furthest`` levels; all ranks call it."""
+    n_places = len(whole.state)
+    cuts = _cuts(whole, sections, ranks.size)
+    owner = np.empty(n_places, dtype=np.int64)
     for section in cuts:
         for rank in range(ranks.size):
             owner[section[rank] : section[rank + 1]] = rank
@@ -60,11 +54,11 @@ def share_of(prepared: Prepared, ranks: Ranks) -> Share:
     own = np.concatenate([np.arange(*each) for each in ranges])
     places, action, rim = _local(whole, ranges, own, owner, ranks.rank)
     work = places.outcome_start[places.action_start]
-    goal = np.diff(whole.places.action_start) == 0
+    goal = np.diff(whole.action_start) == 0
     foreign = places.cost[np.append(np.zeros(len(own), dtype=bool), ~goal[rim])[places.successor]]
-    levels = min(ranks.listed(int(foreign.min(initial=prepared.cost_range[1]))))
+    levels = min(ranks.listed(int(foreign.min(initial=furthest))))
     begins = offsets([end - begin for begin, end in ranges])
-    number = np.full(prepared.n_states, -1)
+    number = np.full(n_places, -1)
     number[own] = np.arange(len(own))
     at = number[sections.cycle_start]
     inside = at >= 0
@@ -86,10 +80,8 @@ def share_of(prepared: Prepared, ranks: Ranks) -> Share:
             for lists in (given, wanted)
         )
         stretches.append(Stretch(turns_among(part, work) if len(used) else None, out, into))
-    start = int(number[whole.start]) if owner[whole.start] == ranks.rank else -1
-    turns = stretches[0].turns or whole.turns
-    layout = replace(whole, turns=turns, places=places, action=action, start=start)
-    return Share(layout, own, rim, len(own) + np.flatnonzero(goal[rim]), stretches, max(levels, 1))
+    goals = len(own) + np.flatnonzero(goal[rim])
+    return Share(places, action, own, rim, goals, stretches, max(levels, 1))
 
 
 def _cuts(places: Places, sections: Sections, size: int) -> list[IntArray]:
@@ -110,17 +102,16 @@ def _cuts(places: Places, sections: Sections, size: int) -> list[IntArray]:
 
 
 def _local(
-    whole: LevelLayout, ranges: list[tuple[int, int]], own: IntArray, owner: IntArray, rank: int
+    places: Places, ranges: list[tuple[int, int]], own: IntArray, owner: IntArray, rank: int
 ) -> tuple[Places, IntArray, IntArray]:
     """Return the rows of a rank's own places, their actions, and its rim."""
-    places = whole.places
     actions = [(int(places.action_start[begin]), int(places.action_start[end])) for begin, end in ranges]
     outcomes = [(int(places.outcome_start[begin]), int(places.outcome_start[end])) for begin, end in actions]
     successor, probability, cost = (
         np.concatenate([array[begin:end] for begin, end in outcomes])
         for array in (places.successor, places.probability, places.cost)
     )
-    action = np.concatenate([whole.action[begin:end] for begin, end in actions])
+    action = np.concatenate([np.arange(*each) for each in actions])
     looked_at = np.zeros(len(places.state), dtype=bool)
     looked_at[successor] = True
     rim = np.flatnonzero(looked_at & (owner != rank))

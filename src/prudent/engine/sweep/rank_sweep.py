@@ -1,146 +1,226 @@
-"""The common part of sweeps over several ranks: rank 0 calls their methods, and all others call them with it.
+"""A sweep on several ranks: the messages by which rank 0 leads it, and the loop in which the others follow.
 
-Only rank 0 knows the user's model, finds the values without budget, keeps the clock and decides how far to sweep.  So
-all ranks sweep the same numbers, whatever their machines, and none can take another turn than the others.
+Rank 0 has the sweep of one process, with its checks and checkpoints.  But all ranks settle the levels: each has a
+:class:`Part`, made from the same :class:`Outline`, and at each message all do the same step of their parts.  Rank 0
+alone knows the user's model, finds the values without budget, keeps the clock and decides how far to sweep.  So all
+ranks sweep the same numbers, whatever their machines, and none can take another turn than the others.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import wraps
-from typing import Any, ClassVar, TypeVar, cast
+import signal
+import threading
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Members, Prepared, remember
-from prudent.engine.sweep.task import Backend, Task
-from prudent.engine.sweep.tile_layout import Tiling
-from prudent.engine.values.bellman import bare_free_arcs, free_arcs, largest_rounding, rounding
-from prudent.kernels.blocks import Arcs
-from prudent.models.ssp import SSP
-from prudent.runtime.limits import threads_in_force
-from prudent.runtime.ranks import Ranks
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.levels import LevelSweep
+from prudent.engine.sweep.task import Backend
+from prudent.engine.sweep.tiles import TileSweep
+from prudent.errors import Defect
+from prudent.kernels.sweep import Aims
+from prudent.models.rows import FloatArray
+from prudent.runtime.limits import Arrays, own_cores
+from prudent.runtime.ranks import End, Ranks
 from prudent.runtime.team import copy_together
 
-__all__ = ["RankSweep", "shared", "shared_task", "together"]
-
-KNOWN = 2
-"""How many models the ranks keep: a refined one and the one before."""
-
-Method = TypeVar("Method", bound=Callable[..., Any])
+__all__ = ["Actions", "Advance", "Begin", "Outline", "Part", "RankSweep", "Values", "follow", "without_cycles"]
 
 
-def together(method: Method) -> Method:
-    """Let all ranks call a method when rank 0 does; an error inside ends the job."""
+@dataclass(frozen=True)
+class Begin:
+    """Begin a sweep, whose outline follows."""
 
-    @wraps(method)
-    def called(self: "RankSweep", *arguments: Any) -> Any:
-        with self.ranks.at_once():
-            if self.ranks.rank == 0:
-                self.ranks.tell((method.__name__, *arguments))
-            return method(self, *arguments)
 
-    return cast(Method, called)
+@dataclass(frozen=True)
+class Advance:
+    """Settle the levels before ``last``; ``final``: whether no further levels follow."""
+
+    last: int
+    final: bool
+
+
+@dataclass(frozen=True)
+class Actions:
+    """Move the actions of the settled levels to rank 0."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """Copy the values that are needed to resume to rank 0."""
+
+
+class Part(Protocol):
+    """One rank's part of a sweep; all ranks call the same method at the same time."""
+
+    def advance(self, last: int, *, final: bool) -> FloatArray | None:
+        """Settle the levels before ``last``; return U, its lower bound and M of the start by level, on rank 0."""
+
+    def actions(self, whole: NDArray[Any] | None) -> list[float] | None:
+        """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""
+
+    def values(self) -> Arrays | None:
+        """Return on rank 0 the arrays that resume the sweep of one process."""
+
+
+class Outline(Protocol):
+    """What ranks need to know for a sweep: rows laid out, the values at both ends, and how far it is settled."""
+
+    def part(self, ranks: Ranks) -> Part:
+        """Return this rank's part; all ranks call it."""
 
 
 class RankSweep(Backend):
-    """A sweep that ranks share: each has one, and their methods are called at the same time."""
+    """A sweep on several ranks, as rank 0 sees it."""
 
-    layouts: ClassVar[tuple[Callable[[Prepared], Any], ...]]  # the layouts of a model that it needs
-    _scratch: list[Any]  # the arrays that each lane works in
+    kind: ClassVar[type[LevelSweep | TileSweep]]  # of the sweep of one process
 
-    @property
-    def ranks(self) -> Ranks:
-        """The ranks that share it."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
         assert self.task.ranks is not None, "it serves only tasks that have some"
-        return self.task.ranks
+        self.ranks = self.task.ranks
+        self.whole = self._whole()
+        self._part: Part | None = None
+        self._collected = 0  # levels whose actions rank 0 has
 
-    def _begin(self) -> None:
-        """Make the others begin the same sweep."""
-        if self.ranks.rank == 0:
-            self.task = replace(self.task, threads=self.ranks.threads)
-            for layout in self.layouts:  # while the others sleep
-                layout(self.task.prepared)
-            with self.ranks.at_once():
-                self.ranks.tell(("begin", type(self).__name__))
-                shared_task(type(self), self.ranks, self.task)
+    @abstractmethod
+    def _whole(self) -> LevelSweep | TileSweep:
+        """Return the sweep of one process, which settles no levels by itself."""
 
-    def _new_known(self) -> Any:
-        """Return the values known before the sweep, as rank 0 finds them."""
-        return shared(self.ranks, super()._new_known() if self.ranks.rank == 0 else None)  # type: ignore[misc]
+    @abstractmethod
+    def _outline(self) -> Outline:
+        """Return what ranks need to know to sweep on."""
+
+    def _own_part(self, outline: Any) -> Part:
+        """Return the part of rank 0."""
+        part: Part = outline.part(self.ranks)
+        return part
+
+    @classmethod
+    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
+        """Return the memory that one process takes."""
+        return cls.kind.table_bytes(prepared, levels, aims, keep=keep)
+
+    @classmethod
+    def outcomes(cls, prepared: Prepared) -> int:
+        """Return how many outcomes are added up on a level, as for one process."""
+        return cls.kind.outcomes(prepared)
+
+    def advance(self, last: int, *, final: bool = False) -> None:
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
+        with self.ranks.at_once():  # once others are told, they would wait for rank 0
+            if self._part is None:
+                outline = self._outline()
+                self.ranks.tell(Begin())
+                self._part = self._own_part(shared(self.ranks, outline, self.task.prepared.threads))
+            self.ranks.tell(Advance(last, final))
+            found = self._part.advance(last, final=final)
+        assert found is not None, "rank 0 has the values of the start"
+        self.whole.note(found)
+        self.done, self.found = self.whole.done, self.whole.found
+
+    def _collect(self) -> None:
+        """Move the actions of all ranks here."""
+        if self._part is None or self._collected == self.done:
+            return
+        with self.ranks.at_once():
+            self.ranks.tell(Actions())
+            lost = self._part.actions(self.whole.room_for_actions())
+        here = self.whole.tables.scratch[0].lost
+        here[0] = np.max([here[0], *(lost or [])])
+        self._collected = self.done
 
     @property
-    def _lost_each(self) -> float:
-        """The largest relative increase of U by one choice among actions that tie, on any rank."""
-        return self._most_lost()
+    def choice(self) -> NDArray[Any]:
+        """The actions of the settled levels."""
+        self._collect()
+        return self.whole.choice
 
-    @together
-    def _most_lost(self) -> float:
-        here = max(float(scratch.lost[0]) for scratch in self._scratch)
-        return float(np.max(self.ranks.gathered(here) or [np.nan]))
+    @property
+    def lost(self) -> float | FloatArray:
+        """Bound on the relative increase of U, as for one process."""
+        self._collect()
+        return self.whole.lost
 
-    def _collected(self, mine: NDArray[Any], shapes: list[tuple[int, ...]]) -> list[NDArray[Any]]:
-        """Return one array of each rank, which have these shapes, on rank 0; nothing elsewhere."""
-        if self.ranks.rank > 0:
-            self.ranks.send(np.ascontiguousarray(mine), 0)
-            self.ranks.finish()
-            return []
-        found = [mine] + [np.empty(shape, dtype=mine.dtype) for shape in shapes[1:]]
-        for other in range(1, self.ranks.size):
-            self.ranks.receive(found[other], other)
-        return found
+    def packed(self) -> Arrays:
+        """Return the arrays needed to resume from here, on any number of ranks."""
+        self._collect()
+        if self._part is None:
+            return self.whole.packed()
+        with self.ranks.at_once():
+            self.ranks.tell(Values())
+            values = self._part.values()
+        return self.whole.packed() | (values or {})
+
+    def resume(self, kept: Arrays) -> None:
+        """Resume from packed arrays, or from the kept result of a finished sweep."""
+        self.whole.resume(kept)
+        self.done, self.found = self.whole.done, self.whole.found
 
 
-def shared(ranks: Ranks, what: Any) -> Any:
-    """Return what rank 0 gives, on all ranks; it copies with as many threads as it may use."""
-    return ranks.shared(what, lambda source, target: copy_together(source, target, threads_in_force()))
+def follow(ranks: Ranks, threads: object) -> None:
+    """Do this rank's part of all sweeps of rank 0, until it ends; Ctrl-C is left to rank 0."""
+    ranks.threads = threads if isinstance(threads, int) and threads > 0 else own_cores(ranks)
+    part: Part | None = None
+    with _deaf():
+        while True:
+            with ranks.at_once():
+                message = ranks.hear()
+                if isinstance(message, End):
+                    break
+                if isinstance(message, Begin):
+                    part = None  # its tables are not needed any longer
+                    part = shared(ranks, None, ranks.threads).part(ranks)
+                else:
+                    _take_step(part, message)
+    ranks.part(message.error)
 
 
-def shared_task(kind: type[RankSweep], ranks: Ranks, task: Task | None = None) -> Task:
-    """Return rank 0's task for a sweep, on all ranks; each has threads of its own."""
-    prepared = _shared_model(kind, ranks, None if task is None else task.prepared)
-    about = None
-    if task is not None:
-        about = task.base, task.choice, task.worst, task.aims, task.terms, task.most, task.tie, task.levels
-    base, choice, worst, aims, terms, most, tie, levels = shared(ranks, about)
-    return task or Task(
-        prepared, base, choice, worst, aims, terms, most, threads=ranks.threads, tie=tie, levels=levels, ranks=ranks
+def _take_step(part: Part | None, message: object) -> None:
+    """Do what a message says."""
+    match part, message:
+        case None, _:
+            raise Defect(f"{message} came before a sweep began")
+        case _, Advance(last, final):
+            part.advance(last, final=final)
+        case _, Actions():
+            part.actions(None)
+        case _, Values():
+            part.values()
+        case _:
+            raise Defect(f"no rank knows what {message} means")
+
+
+def shared(ranks: Ranks, what: Any, threads: int) -> Any:
+    """Return what rank 0 gives, on all ranks; it copies with so many threads."""
+    return ranks.shared(what, lambda source, target: copy_together(source, target, threads))
+
+
+def without_cycles(free: Any) -> Any:
+    """Return what free cycles need as short as it may be: without such cycles most of it is not read."""
+    if (np.diff(free.arcs.block_start) > 1).any():
+        return free
+    arcs, costs, ends, work = (
+        each._replace(**{name: array[:0] for name, array in each._asdict().items()})
+        for each in (free.arcs, free.costs, free.ends, free.workspace)
     )
+    costs = costs._replace(rounding=free.costs.rounding)
+    ends = ends._replace(action_worst=free.ends.action_worst)
+    return free._replace(arcs=arcs, costs=costs, ends=ends, workspace=work._replace(chosen=free.workspace.chosen))
 
 
-def _shared_model(kind: type[RankSweep], ranks: Ranks, prepared: Prepared | None) -> Prepared:
-    """Return rank 0's prepared model, on all ranks: the others get the parts that a kind of sweep needs."""
-    known = cast(list[tuple[type[RankSweep], Prepared]], ranks.known)
-    number = ranks.told(next((i for i, each in enumerate(known) if each == (kind, prepared)), len(known)))
-    if number == len(known):
-        outline = shared(ranks, None if prepared is None else _outline(prepared, kind.layouts, ranks.threads))
-        known.append((kind, outline if prepared is None else prepared))
-    known.append(known.pop(number))
-    del known[:-KNOWN]
-    return known[-1][1]
-
-
-def _outline(prepared: Prepared, layouts: tuple[Callable[[Prepared], Any], ...], threads: int) -> Prepared:
-    """Return a copy with the values found for sweeps, the rows that they need, and nothing of the user's model.
-
-    Layouts have rows of their own.  The model's own rows serve only cycles at no cost; without any cycle, not even
-    the data of actions is needed.
-    """
-    arcs, none, nobody, error = free_arcs(prepared), np.empty(0, dtype=np.int64), cast(SSP, None), rounding(prepared)
-    rows: dict[str, Any] = {"model_action": none, "plays": np.empty(0), "threads": threads}
-    rows |= {"scale": replace(prepared.scale, luck=none)}
-    actions: dict[str, Any] = {"mean_cost": prepared.mean_cost, "cost_range": prepared.cost_range}
-    if (np.diff(arcs.block_start) == 1).all():
-        by_outcome = ("free_stop", "probability", "successor", "fine", "cost")
-        rows |= {name: getattr(prepared, name)[:0] for name in by_outcome}
-        arcs = Arcs(*(each[:0] for each in arcs))._replace(block_start=np.arange(2))
-    if prepared.acyclic:
-        rows["outcome_start"], actions["mean_cost"], error = np.zeros(1, dtype=np.int64), np.empty(0), np.empty(0)
-    outline = replace(prepared, model=nobody, members=Members(nobody, none, none), **rows)
-    outline.__dict__.update(actions)
-    for function, found in (bare_free_arcs, arcs), (rounding, error), (largest_rounding, largest_rounding(prepared)):
-        remember(outline, function, found)
-    for layout in layouts:
-        found = layout(prepared)
-        remember(outline, layout, replace(found, prepared=outline) if isinstance(found, Tiling) else found)
-    return outline
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Ignore Ctrl-C inside."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -9,26 +9,26 @@ Sums are those of :mod:`prudent.engine.sweep.tiles`, so values have the same bit
 """
 
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import choice_type
-from prudent.engine.sweep.rank_sweep import RankSweep, together
+from prudent.engine.sweep.rank_sweep import RankSweep, without_cycles
 from prudent.engine.sweep.task import Task
 from prudent.engine.sweep.tile_layout import LEAST, Tiling, tiling_of
 from prudent.engine.sweep.tile_window import Window, short_tile
-from prudent.engine.sweep.tiles import TileSweep
-from prudent.kernels.stretches import NEVER, Parts, Tiles, Values
+from prudent.engine.sweep.tiles import TileSweep, TileTables
+from prudent.kernels.stretches import NEVER, Free, Known, Parts, Tiles, Values
+from prudent.kernels.sweep import Terms
 from prudent.kernels.team import new_counters
-from prudent.kernels.tiles import pass_on, put_back, settle
+from prudent.kernels.tiles import pass_on, put_back
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
-from prudent.runtime.team import side_by_side
+from prudent.runtime.ranks import Ranks
 
-__all__ = ["RankTileSweep"]
+__all__ = ["RankTileSweep", "TileOutline", "TilePart"]
 
 EACH, SMALLEST = 8, 2**18
 """Pieces of a tile for each rank, since the last rank begins as many pieces late as there are others; and the fewest
@@ -51,39 +51,76 @@ class Settled(NamedTuple):
     choice: NDArray[Any]
 
 
-@dataclass
-class RankTileSweep(RankSweep, TileSweep):
+class RankTileSweep(RankSweep):
     """A sweep in tiles that go round among ranks."""
 
-    layouts = (tiling_of,)
-
-    def __post_init__(self, layout: Tiling | None) -> None:
-        self._begin()
-        with self.ranks.at_once():
-            task = self.task
-            found = tiling_of(task.prepared)
-            assert found is not None, "it serves only models that are laid out for it"
-            tile = short_tile(found, task.most, self.ranks.size, task.levels)
-            super().__post_init__(replace(found, shares_rows=True, tile=tile))
-            self._choice = self._choice[:1].copy()  # of the settled levels up to a checkpoint, on rank 0
-            self._kept: list[Settled] = []  # tiles of this rank
-            self._last = 0  # the rank of the last tile, which has what is handed on
-            self._pieces = self._cut()
-
-    def _new_window(self) -> Window:
-        """Return the tables to begin with: those of one tile at a time."""
-        return Window(self.tiling, self.task.most, self.task.aims.plan, 1, self.task.levels)
+    kind = TileSweep
+    batch, first = TileSweep.batch, TileSweep.first
+    whole: TileSweep
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
         """Return whether there are ranks, and a model without cycles."""
         return task.ranks is not None and task.prepared.acyclic and TileSweep.serves(task, levels)
 
+    def _whole(self) -> TileSweep:
+        task, found = replace(self.task, threads=1), tiling_of(self.task.prepared)
+        assert found is not None, "it serves only models that are laid out for it"
+        tile = short_tile(found, task.most, self.ranks.size, task.levels)
+        return TileSweep(task, layout=replace(found, shares_rows=True, tile=tile))
+
+    def _outline(self) -> "TileOutline":
+        task, tables, kept = self.task, self.whole.tables, self.whole.tables.window.kept
+        goals = task.terms, task.tie, task.aims.plan, task.most, task.levels
+        free = without_cycles(tables.free[0])
+        return TileOutline(self.whole.tiling, tables.known, free, *goals, task.prepared.n_states, self.done, kept)
+
+    def _own_part(self, outline: "TileOutline") -> "TilePart":
+        return TilePart(outline, self.ranks, self.whole.tables.window)
+
+
+@dataclass(frozen=True)
+class TileOutline:
+    """What ranks need to know for a sweep in tiles."""
+
+    tiling: Tiling
+    known: Known
+    free: Free
+    terms: Terms
+    tie: float
+    plan: bool
+    most: int  # the largest level that can matter
+    levels: float  # about how many levels will be swept
+    n_states: int
+    done: int  # levels settled
+    kept: int  # levels that nodes hand on so far
+
+    def part(self, ranks: Ranks) -> "TilePart":
+        """Return this rank's part."""
+        window = Window(self.tiling, self.most, self.plan, 1, self.levels)
+        window.hold(self.kept)
+        return TilePart(self, ranks, window)
+
+
+class TilePart:
+    """Every so many-th tile: those of one rank, one at a time."""
+
+    def __init__(self, outline: TileOutline, ranks: Ranks, window: Window) -> None:
+        self.ranks, self.tiling, self.done = ranks, outline.tiling, outline.done
+        self.tables = TileTables(
+            outline.tiling.work, outline.known, outline.terms, outline.tie, outline.plan, window, [outline.free]
+        )
+        self._n_states = outline.n_states
+        self._last = 0  # the rank of the last tile, which has what is handed on
+        self._kept: list[Settled] = []  # actions that are still here
+        self._pieces = self._cut()
+
     def _cut(self) -> list[Piece]:
         """Cut the nodes into pieces of about the same work."""
         tiling, size = self.tiling, self.ranks.size
-        parts, total = tiling.parts(self._window.strip, self.task.threads), int(tiling.weight[-1])
-        number = int(max(min(EACH * size, total * self._window.tile // SMALLEST, tiling.n_nodes), 1))
+        window = self.tables.window
+        parts, total = tiling.parts(window.strip, self.ranks.threads), int(tiling.weight[-1])
+        number = int(max(min(EACH * size, total * window.tile // SMALLEST, tiling.n_nodes), 1))
         # Ranks may have different numbers of threads: where pieces end is the same for all.
         ends = tiling.weight.searchsorted(total * np.arange(1, number) // number)
         return [self._piece(parts, begin, end) for begin, end in _between(ends, len(tiling.work.cyclic))]
@@ -100,143 +137,101 @@ class RankTileSweep(RankSweep, TileSweep):
         back = np.where(goal, 0, tiling.looked_back[node])
         return Piece(cut, node, back, int(tiling.weight[end] - tiling.weight[begin]))
 
-    def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
-        self._advance(last, final)
-
-    @together
-    def _advance(self, last: int, final: bool) -> None:
-        ranks, first, tile = self.ranks, self.done, self._window.tile
-        self._widen(last)
-        begins = range(first, last, tile)
-        self._window.reach(first, last, final=final and len(begins) == 1)
-        found = []
+    def advance(self, last: int, *, final: bool) -> FloatArray | None:
+        """Settle the levels before ``last``; return U and M of the start by level, on rank 0."""
+        ranks, first, window = self.ranks, self.done, self.tables.window
+        begins = range(first, last, window.tile)
+        window.reach(first, last, final=final and len(begins) == 1)
+        settled = []
         for k, begin in enumerate(begins):
             if (self._last + k) % ranks.size == ranks.rank:
-                end = min(begin + tile, last)
-                found.append(self._settle_tile(begin, end, k > 0, end < last, final and end == last))
+                end = min(begin + window.tile, last)
+                tiles = self._settle_tile(begin, end, k > 0, end < last, final and end == last)
+                settled.append((begin - first, end - first, tiles.excess, tiles.mean))
         ranks.finish()
         self._last = (self._last + len(begins) - 1) % ranks.size
-        for tiles in chain.from_iterable(ranks.gathered(found) or []):
-            self._note(tiles)
-        self.done = last
+        self.done, gathered = last, ranks.gathered(settled)
+        if gathered is None:
+            return None
+        found = np.zeros((3, last - first))
+        for each in gathered:
+            for begin, end, excess, mean in each:
+                found[0, begin:end], found[2, begin:end] = excess, mean
+        return found
 
     def _settle_tile(self, begin: int, end: int, receives: bool, sends: bool, final: bool) -> Tiles:
         """Settle a tile, piece by piece: each once it has come from the rank before."""
-        window, tiling, ranks = self._window, self.tiling, self.ranks
-        start, strip = tiling.prepared.start, min(window.strip, end - begin)
-        found = np.empty((2, end - begin))
-        about = begin, end, window.tile, strip, 1, 0, new_counters(1), start, tiling.start_group, *found
+        window, tiling, ranks = self.tables.window, self.tiling, self.ranks
+        found, strip = np.empty((2, end - begin)), min(window.strip, end - begin)
+        about = begin, end, window.tile, strip, 1, 0, new_counters(1), tiling.start, tiling.start_group, *found
         values, tiles = self._values(begin, end, final), Tiles(*about)
         ranks.finish()
         for piece in self._pieces:
             if receives:
-                self._take(piece, begin)
-            self._settle_piece(piece, tiles._replace(counters=new_counters(1)), values)
+                message = self._message(piece)
+                ranks.receive(message, (ranks.rank - 1) % ranks.size)
+                self._pass_on(piece, begin, message, pack=False)
+            lanes = int(max(min(ranks.threads, piece.work * (end - begin) // LEAST, len(piece.parts.group) - 1), 1))
+            self.tables.settle(tiles._replace(counters=new_counters(1)), values, piece.parts, lanes)
             if sends:
-                self._hand_on(piece, end)
+                message = self._message(piece)
+                self._pass_on(piece, end, message, pack=True)
+                ranks.send(message, (ranks.rank + 1) % ranks.size)
         return tiles
 
     def _values(self, begin: int, end: int, final: bool) -> Values:
         """Return the tables for a tile; its actions have one of their own, by level and state."""
-        n, plan = self.task.prepared.n_states, self.task.aims.plan
-        choice = np.zeros((end - begin if plan else 1, n), dtype=choice_type(self.task.prepared))
+        plan, n = self.tables.plan, self._n_states
+        choice = np.zeros((end - begin if plan else 1, n), dtype=self.tiling.number)
         if plan:
             self._kept.append(Settled(begin, choice))
         late = np.minimum(self.tiling.work.delay[:n], end) - begin
-        return self._window.values(choice, end if final else NEVER)._replace(place=np.arange(n) + late * n)
-
-    def _settle_piece(self, piece: Piece, tiles: Tiles, values: Values) -> None:
-        """Settle the nodes of a piece on all levels of a tile."""
-        task, levels = self.task, tiles.last - tiles.first
-        lanes = int(max(min(task.threads, piece.work * levels // LEAST, len(piece.parts.group) - 1), 1))
-        self._make_room(lanes)
-        about = self.tiling.work, self._known, task.terms, task.tie, task.aims.plan, tiles, values
-
-        def work(lane: int) -> None:
-            settle(*about, self._free[lane], piece.parts, self._scratch[lane], lane)
-
-        side_by_side(lanes, work)
+        values = self.tables.window.values(choice, end if final else NEVER)
+        return values._replace(place=np.arange(n) + late * n)
 
     def _pass_on(self, piece: Piece, end: int, message: FloatArray, *, pack: bool) -> None:
         """Copy the levels that the nodes of a piece hand on after a tile to a message, or back."""
-        window, levels = self._window, np.minimum(piece.back, self._window.kept)
-        ring = window.kept, window.block, self.tiling.n_nodes * window.block
+        window = self.tables.window
+        levels, ring = (
+            np.minimum(piece.back, window.kept),
+            (window.kept, window.block, self.tiling.n_nodes * window.block),
+        )
         for table, part in zip(window.before, message, strict=False):
             pass_on(table, ring, piece.node, levels, end, part, pack)
 
     def _message(self, piece: Piece) -> FloatArray:
         """Return room for the levels that the nodes of a piece hand on, of U and of M."""
-        size = int(np.minimum(piece.back, self._window.kept).sum())
-        return np.zeros((2 if self.task.aims.plan else 1, size))
+        size = int(np.minimum(piece.back, self.tables.window.kept).sum())
+        return np.zeros((2 if self.tables.plan else 1, size))
 
-    def _hand_on(self, piece: Piece, end: int) -> None:
-        """Send to the next rank the levels that the nodes of a piece hand on."""
-        message = self._message(piece)
-        self._pass_on(piece, end, message, pack=True)
-        self.ranks.send(message, (self.ranks.rank + 1) % self.ranks.size)
-
-    def _take(self, piece: Piece, begin: int) -> None:
-        """Receive the levels that the previous rank hands on for the nodes of a piece."""
-        message = self._message(piece)
-        self.ranks.receive(message, (self.ranks.rank - 1) % self.ranks.size)
-        self._pass_on(piece, begin, message, pack=False)
-
-    @property
-    def choice(self) -> NDArray[Any]:
-        """The actions of the settled levels, from all ranks."""
-        return self._all_actions() if self.task.aims.plan else self._choice
-
-    @together
-    def _all_actions(self) -> NDArray[Any]:
-        """Move the actions that ranks have to rank 0."""
-        ranks, n = self.ranks, self.task.prepared.n_states
-        about = ranks.gathered([(first, len(choice)) for first, choice in self._kept])
-        if about is None:
+    def actions(self, whole: NDArray[Any] | None) -> list[float] | None:
+        """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""
+        ranks, delay = self.ranks, self.tiling.work.delay
+        about = ranks.gathered([(first, choice.shape) for first, choice in self._kept])
+        if about is None or whole is None:
             for _, choice in self._kept:
                 ranks.send(choice, 0)
             ranks.finish()
         else:
-            whole = np.zeros((self.done, n), dtype=self._choice.dtype)
-            whole[: len(self._choice)] = self._choice
-            delay = self.tiling.work.delay[:n]
             for rank, tiles in enumerate(about):
-                for i, (first, levels) in enumerate(tiles):
-                    part = self._kept[i].choice if rank == 0 else np.empty((levels, n), dtype=whole.dtype)
+                for i, (first, shape) in enumerate(tiles):
+                    part = self._kept[i].choice if rank == 0 else np.empty(shape, dtype=whole.dtype)
                     if rank > 0:
                         ranks.receive(part, rank)
-                    put_back(part, first, delay, whole)
-            self._choice = whole
+                    put_back(part, first, delay[: shape[1]], whole)
         self._kept.clear()
-        return self._choice
+        return ranks.gathered(self.tables.lost)
 
-    def packed(self) -> Arrays:
-        """Return the arrays needed to resume from here."""
-        self._fetch()
-        return super().packed()
-
-    @together
-    def _fetch(self) -> None:
-        """Give rank 0 the levels that are handed on."""
-        for table in self._window.saved if self._last > 0 else []:
+    def values(self) -> Arrays | None:
+        """Give rank 0 the levels that are handed on: there they are those of the sweep of one process."""
+        for table in self.tables.window.saved if self._last > 0 else []:
             if self.ranks.rank == self._last:
                 self.ranks.send(table, 0)
             elif self.ranks.rank == 0:
                 self.ranks.receive(table, self._last)
         self.ranks.finish()
         self._last = 0
-
-    def resume(self, kept: Arrays) -> None:
-        """Resume from packed arrays, or from the kept result of a finished sweep."""
-        super().resume(kept)
-        self._go_on(self.done, self._window.kept)
-
-    @together
-    def _go_on(self, done: int, levels: int) -> None:
-        """Resume from a checkpoint that rank 0 has."""
-        self.done, self._last = done, 0
-        if self.ranks.rank > 0:
-            self._window.hold(levels)
+        return None
 
 
 def _between(ends: IntArray, last: int) -> list[tuple[int, int]]:

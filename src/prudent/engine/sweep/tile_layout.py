@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared, once
+from prudent.engine.prepared import Prepared, choice_type, once
 from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.values.bellman import largest_rounding
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
@@ -62,8 +62,10 @@ class Rules:
 class Tiling:
     """A model laid out for tiles: its states, then the outcome lists that actions share."""
 
-    prepared: Prepared
     work: Work
+    start: int
+    number: type[Any]  # the type that holds an action's number within its state
+    unit: float  # the largest relative rounding error of one sum
     tile: int
     heads: IntArray  # for each shared list, the first action that has it
     row: IntArray  # (n_nodes,)  where each node's values are, while they are needed
@@ -91,12 +93,12 @@ class Tiling:
     @property
     def wide(self) -> bool:
         """Whether there are no cycles, but some outcomes look back further than tiles are long for other models."""
-        return self.prepared.acyclic and self.back > Rules.long
+        return self.least == 0 and self.back > Rules.long
 
     @cached_property
     def start_group(self) -> int:
         """The start's group."""
-        place = int(np.flatnonzero(self.work.group_node == self.prepared.start)[0])
+        place = int(np.flatnonzero(self.work.group_node == self.start)[0])
         return int(np.searchsorted(self.work.group_start, place, side="right")) - 1
 
     @cached_property
@@ -133,7 +135,7 @@ class Tiling:
     def error(self, levels: IntArray) -> FloatArray:
         """Return a bound on the relative rounding error of values at each of the levels."""
         runs = np.ones(len(levels)) if self.least == 0 else levels // self.least + 1.0
-        return np.asarray(runs, dtype=np.float64) * (2 * self.sums * largest_rounding(self.prepared))
+        return np.asarray(runs, dtype=np.float64) * (2 * self.sums * self.unit)
 
 
 @once
@@ -192,8 +194,10 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     fits = max(2 * rules.long, back // 2) * n // rows - back
     shares_rows = not back > rules.long > fits
     return Tiling(
-        prepared=prepared,
         work=_work(nodes, np.arange(n + 1), order, np.zeros(n, dtype=bool), delay),
+        start=prepared.start,
+        number=choice_type(prepared),
+        unit=largest_rounding(prepared),
         tile=max(rules.long, min(back, fits)) if shares_rows else rules.long,
         heads=nodes.heads,
         row=row if shares_rows else np.arange(n),
@@ -258,8 +262,10 @@ def _cyclic(
     work = _work(late_first, group_start, order, cyclic[by_layer], delay)
     work = _cyclic_work(prepared, work, ready.astype(np.int64))
     found = Tiling(
-        prepared=prepared,
         work=work,
+        start=prepared.start,
+        number=choice_type(prepared),
+        unit=largest_rounding(prepared),
         tile=tile,
         heads=nodes.heads,
         row=np.arange(n),
@@ -331,10 +337,16 @@ def _cyclic_work(prepared: Prepared, work: Work, ready: IntArray) -> Work:
 
 
 def known_of(
-    tiling: Tiling, excess: FloatArray, mean: FloatArray, worst: WorstCase, choice: IntArray | None, slope: float
+    prepared: Prepared,
+    tiling: Tiling,
+    excess: FloatArray,
+    mean: FloatArray,
+    worst: WorstCase,
+    choice: IntArray | None,
+    slope: float,
 ) -> Known:
     """Return the values at both ends of the budget axis; ``mean`` is the expected cost of ``choice``, if given."""
-    prepared, work = tiling.prepared, tiling.work
+    work = tiling.work
     goals = prepared.is_goal
     calm, number = np.full(prepared.n_states, UNREACHED), np.zeros(prepared.n_states, dtype=np.int64)
     if choice is not None:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.tile_layout import Tiling
 from prudent.kernels.stretches import LANES, Parts, Scratch, Tiles, Values
 from prudent.kernels.team import new_counters
@@ -108,7 +107,7 @@ class Window:
         lanes = tiling.lanes(parts, levels, strip, self.threads)
         streams = min(streams, lanes)
         found, counters = np.zeros((2, levels)), new_counters(n)
-        about = tiling.rows * self.width, counters, tiling.prepared.start, tiling.start_group
+        about = tiling.rows * self.width, counters, tiling.start, tiling.start_group
         return Tiles(first, last, tile, strip, streams, *about, *found), parts, lanes
 
     def _even(self, levels: int) -> int:
@@ -220,7 +219,7 @@ def new_scratch(tiling: Tiling, strip: int, group_rows: int = 0) -> Scratch:
         chosen=np.zeros(length + LANES, dtype=np.int64),
         p=np.empty(tiling.longest),
         at=np.empty(tiling.longest, dtype=np.int64),
-        picked=np.empty(HELD * length, dtype=choice_type(tiling.prepared)),
+        picked=np.empty(HELD * length, dtype=tiling.number),
         to=np.empty(HELD, dtype=np.int64),
         many=np.empty(HELD, dtype=np.int64),
         lost=np.zeros(1),

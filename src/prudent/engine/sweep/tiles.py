@@ -17,13 +17,47 @@ from prudent.engine.sweep.tile_window import Window, handed_on, shape_of
 from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
-from prudent.kernels.stretches import NEVER, Free, Known, Tiles
-from prudent.kernels.sweep import Aims, Ends
+from prudent.kernels.stretches import NEVER, Free, Known, Parts, Scratch, Tiles, Values, Work
+from prudent.kernels.sweep import Aims, Ends, Terms
 from prudent.kernels.tiles import settle
+from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays, threads_in_force
 from prudent.runtime.team import side_by_side
 
-__all__ = ["TileSweep"]
+__all__ = ["TileSweep", "TileTables"]
+
+
+@dataclass
+class TileTables:
+    """The values at some levels, and all that settles them: nothing here depends on the rest of a model."""
+
+    work: Work
+    known: Known
+    terms: Terms
+    tie: float
+    plan: bool
+    window: Window
+    free: list[Free]  # for each thread
+    scratch: list[Scratch] = field(init=False)  # for each thread
+
+    def __post_init__(self) -> None:
+        self.scratch = [self.window.scratch()]
+
+    def settle(self, tiles: Tiles, values: Values, parts: Parts, lanes: int) -> None:
+        """Settle some parts of tiles, on so many threads."""
+        while len(self.scratch) < lanes:
+            self.scratch.append(self.window.scratch())
+            free = self.free[0]  # its workspace has places for each group, but one row and one matrix
+            own = free.workspace._replace(row=np.empty_like(free.workspace.row))
+            arcs = free.arcs._replace(dense=np.empty_like(free.arcs.dense), work=np.empty_like(free.arcs.work))
+            self.free.append(free._replace(arcs=arcs, workspace=own))
+        about = self.work, self.known, self.terms, self.tie, self.plan, tiles, values
+        side_by_side(lanes, lambda lane: settle(*about, self.free[lane], parts, self.scratch[lane], lane))
+
+    @property
+    def lost(self) -> float:
+        """The largest relative increase of U by one choice among actions that tie."""
+        return max(float(scratch.lost[0]) for scratch in self.scratch)
 
 
 @dataclass
@@ -31,6 +65,7 @@ class TileSweep(Backend):
     """A sweep in tiles."""
 
     tiling: Tiling = field(init=False)
+    tables: TileTables = field(init=False)
     layout: InitVar[Tiling | None] = field(default=None, kw_only=True)  # used instead of the model's own
     batch: ClassVar[int] = 3_000_000_000
     sample: ClassVar[int] = 20 * SAMPLE  # as vectors that takes about as long
@@ -84,8 +119,6 @@ class TileSweep(Backend):
         assert found is not None, "it serves only models that are laid out for it"
         self.tiling = found
         task, prepared = self.task, self.task.prepared
-        self._window = self._new_window()
-        self._known = self._new_known()
         self._sure = task.sure
         # Memory is taken only when it is written to, so the table may begin long.
         rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
@@ -93,29 +126,21 @@ class TileSweep(Backend):
         self._choice[0] = task.first_choice[0]
         arcs = free_arcs(prepared)
         ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
-        self._free = [Free(arcs, costs_of(prepared, arcs), ends, task.workspace())]  # for each thread
-        self._scratch = [self._window.scratch()]  # for each thread
-
-    def _new_window(self) -> Window:
-        """Return the tables to begin with."""
-        task = self.task
-        return Window(self.tiling, task.most, task.aims.plan, task.threads, task.levels)
-
-    def _new_known(self) -> Known:
-        """Return the values known before the sweep."""
-        task = self.task
         first = task.base.excess if task.aims.plan else task.base.low
-        return known_of(self.tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
-
-    @property
-    def _lost_each(self) -> float:
-        """The largest relative increase of U by one choice among actions that tie."""
-        return max(float(scratch.lost[0]) for scratch in self._scratch)
+        self.tables = TileTables(
+            work=found.work,
+            known=known_of(prepared, found, first, task.base.mean, task.worst, task.choice, task.terms.slope),
+            terms=task.terms,
+            tie=task.tie,
+            plan=task.aims.plan,
+            window=Window(found, task.most, task.aims.plan, task.threads, task.levels),
+            free=[Free(arcs, costs_of(prepared, arcs), ends, task.workspace())],
+        )
 
     @property
     def lost(self) -> float:
         """Bound on the relative increase of U by choices among ties, rounding included; nan where there are cycles."""
-        return self.tiling.lost(self._lost_each, self.done)
+        return self.tiling.lost(self.tables.lost, self.done)
 
     @classmethod
     def outcomes(cls, prepared: Prepared) -> int:
@@ -127,41 +152,37 @@ class TileSweep(Backend):
         """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._widen(last)
         self._lengthen(last)
-        for first, end in self._window.rounds(self.done, last):
+        for first, end in self.tables.window.rounds(self.done, last):
             self._settle(first, end, final=final and end == last)
         self.done = last
 
     def _settle(self, first: int, end: int, *, final: bool) -> None:
         """Settle some tiles."""
-        task, window = self.task, self._window
+        window = self.tables.window
         tiles, parts, lanes = window.tiles(first, end, final=final)
-        self._make_room(lanes)
-        values = window.values(self._choice, end if final else NEVER)
-        about = self.tiling.work, self._known, task.terms, task.tie, task.aims.plan, tiles, values
+        self.tables.settle(tiles, window.values(self._choice, end if final else NEVER), parts, lanes)
+        self._note(first, end, tiles.excess, tiles.mean)
 
-        def work(lane: int) -> None:
-            settle(*about, self._free[lane], parts, self._scratch[lane], lane)
+    def note(self, found: FloatArray) -> None:
+        """Record U and M of the start on the next levels, which others have settled."""
+        first, last = self.done, self.done + found.shape[1]
+        self._widen(last)
+        self._note(first, last, found[0], found[2])
+        self.done = last
 
-        side_by_side(lanes, work)
-        self._note(tiles)
+    def room_for_actions(self) -> NDArray[Any]:
+        """Return the table of actions, with room for all levels that others have settled."""
+        self._lengthen(self.done)
+        return self._choice
 
-    def _make_room(self, lanes: int) -> None:
-        """Make the arrays that each thread works in."""
-        while len(self._scratch) < lanes:
-            self._scratch.append(self._window.scratch())
-            free = self._free[0]  # its workspace has places for each group, but one row and one matrix
-            own = free.workspace._replace(row=np.empty_like(free.workspace.row))
-            arcs = free.arcs._replace(dense=np.empty_like(free.arcs.dense), work=np.empty_like(free.arcs.work))
-            self._free.append(free._replace(arcs=arcs, workspace=own))
-
-    def _note(self, tiles: Tiles) -> None:
+    def _note(self, first: int, last: int, excess: FloatArray, mean: FloatArray) -> None:
         """Record the values of the start that tiles have found."""
-        aims, first, last = self.task.aims, tiles.first, tiles.last
-        self.found[0, first:last] = tiles.excess if aims.plan else 0.0
+        aims = self.task.aims
+        self.found[0, first:last] = excess if aims.plan else 0.0
         if aims.bound:
-            self.found[1, first:last] = tiles.excess * (self._sure * (1 - self.tiling.error(np.arange(first, last))))
+            self.found[1, first:last] = excess * (self._sure * (1 - self.tiling.error(np.arange(first, last))))
         if aims.plan:
-            self.found[2, first:last] = tiles.mean
+            self.found[2, first:last] = mean
 
     def _lengthen(self, last: int) -> None:
         levels, n = self._choice.shape
@@ -177,23 +198,24 @@ class TileSweep(Backend):
 
     def packed(self) -> Arrays:
         """Return the arrays needed to resume from here."""
-        excess, mean = self._window.saved
+        excess, mean = self.tables.window.saved
         return {
             "found": np.ascontiguousarray(self.found[:, : self.done]),
             "choice": self.choice,
             "excess": excess,
             "mean": mean,
-            "from_level": np.array([self._window.origin]),
-            "lost": np.array([self._lost_each]),
-            "chosen": self._free[0].workspace.chosen,
+            "from_level": np.array([self.tables.window.origin]),
+            "lost": np.array([self.tables.lost]),
+            "chosen": self.tables.free[0].workspace.chosen,
         }
 
     def resume(self, kept: Arrays) -> None:
         """Resume from packed arrays, or from the kept result of a finished sweep."""
-        done, wanted = kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]]()
+        done, wanted, tables = kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]](), self.tables
+        window = tables.window
         finished = "from_level" not in kept  # then only its result was kept
         if not finished:
-            excess, mean = self._window.lengths(kept.get("excess", np.empty(0)).size, done)
+            excess, mean = window.lengths(kept.get("excess", np.empty(0)).size, done)
             wanted = {
                 "excess": ((excess,), np.float64),
                 "mean": ((mean,), np.float64),
@@ -204,13 +226,13 @@ class TileSweep(Backend):
         self._check(kept, wanted)
         if not finished:
             origin = int(kept["from_level"][0])
-            self._window.resume([kept["excess"], kept["mean"]], origin)
+            window.resume([kept["excess"], kept["mean"]], origin)
             if not self.tiling.shares_rows:
-                if not max(done - self._window.width, 0) <= origin <= max(done - self.tiling.back, 0):
+                if not max(done - window.width, 0) <= origin <= max(done - self.tiling.back, 0):
                     raise PrudentError(MISFIT)
-            self._scratch[0].lost[0] = kept["lost"][0]
-            self._free[0].workspace.chosen[:] = self._chosen(kept)
+            tables.scratch[0].lost[0] = kept["lost"][0]
+            tables.free[0].workspace.chosen[:] = self._chosen(kept)
         else:
-            self._scratch[0].lost[0] = np.nan  # it was not kept
+            tables.scratch[0].lost[0] = np.nan  # it was not kept
         self._choice = kept["choice"]
         self.done, self.found = done, kept["found"]

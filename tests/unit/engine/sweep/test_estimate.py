@@ -72,7 +72,7 @@ def test_memory_is_at_least_what_the_tables_take_and_not_much_more(aims, keep):
     worst = least_worst_case(prepared)
     sweep = LevelSweep(Task(prepared, expected.base, expected.choice, worst, aims, EXCESS, levels, keep))
     sweep.advance(levels + 1, final=True)
-    tables = sum(array.nbytes for array in (sweep.table, sweep.choice, sweep.found[:, : levels + 1]))
+    tables = sum(array.nbytes for array in (sweep.tables.table, sweep.choice, sweep.found[:, : levels + 1]))
     assert tables <= sweep_bytes(prepared, levels, aims, keep) < 10 * tables
     assert sweep_bytes(prepared, levels, aims, keep) < sweep_bytes(prepared, 2 * levels, aims, keep)
 

@@ -92,7 +92,7 @@ def test_any_number_of_threads_gives_the_same_bits(aims, threads, tiny_parts):
     assert level_layout(other.task.prepared).lanes(1000, threads) > 1
     assert np.array_equal(one.found, other.found)
     assert np.array_equal(one.choice, other.choice)
-    assert np.array_equal(one.table, other.table)
+    assert np.array_equal(one.tables.table, other.tables.table)
 
 
 def _upstairs(actions, i):

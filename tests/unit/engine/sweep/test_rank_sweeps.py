@@ -12,23 +12,25 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "gpu"))
 from random_models import random_model
 
 import prudent
+from prudent.engine.places import sections_of
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep import level_layout as level_layout_module
 from prudent.engine.sweep import levels as levels_module
 from prudent.engine.sweep import rank_tiles
 from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.estimate import sweep_bytes
+from prudent.engine.sweep.level_layout import level_layout
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.rank_layout import share_of
 from prudent.engine.sweep.rank_levels import RankLevelSweep
-from prudent.engine.sweep.rank_service import follow
+from prudent.engine.sweep.rank_sweep import Actions, Advance, Begin, follow
 from prudent.engine.sweep.rank_tiles import RankTileSweep
 from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, TIE, Task
 from prudent.engine.sweep.tile_layout import Tiling, tiling_of
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
-from prudent.runtime.ranks import Ranks, on_first
+from prudent.runtime.ranks import End, Ranks, on_first
 from threads_as_ranks import Comm, on_ranks, same
 
 MODELS = {
@@ -171,12 +173,14 @@ def test_states_are_split_and_exchanged_as_seldom_as_costs_allow():
         return {"on": [(0.5, (s + 1) % 80, 3), (0.3, (s * 7) % 80, 4), (0.2, 80, 2)]} if s < 80 else {}
 
     model = prudent.build(0, actions)
-    shares = on_ranks(2, lambda comm: share_of(prepare(model), Ranks(comm, 1)))
+    prepared = prepare(model)
+    about = level_layout(prepared).places, sections_of(prepared), prepared.cost_range[1]
+    shares = on_ranks(2, lambda comm: share_of(*about, Ranks(comm, 1)))
     assert sorted(np.concatenate([share.own for share in shares]).tolist()) == list(range(81))
     assert [share.levels for share in shares] == [3, 3]
     assert sum(len(share.goals) for share in shares) == 1  # one rank has the goal, the other looks at it
     for share in shares:
-        assert len(share.layout.places.state) == len(share.own) + len(share.rim) <= 81
+        assert len(share.places.state) == len(share.own) + len(share.rim) <= 81
         assert len(share.own) in (40, 41)
     truth, found = (
         prudent.solve(model, 0.1, step=1),
@@ -189,8 +193,9 @@ def test_states_are_split_and_exchanged_as_seldom_as_costs_allow():
 def test_what_the_tables_of_ranks_take(which, monkeypatch):
     def work(ranks):
         sweep = swept(task_for(which, ranks=ranks), RankLevelSweep)
-        actions = sweep.done * sweep._columns * sweep._choice.itemsize  # rows beyond are not taken
-        return sweep.table.nbytes + actions, sweep_bytes(sweep.task.prepared, sweep.done, ranks=ranks)
+        tables = sweep._part.tables
+        actions = sweep.done * tables.columns * tables.choice.itemsize  # rows beyond are not taken
+        return tables.table.nbytes + actions, sweep_bytes(sweep.task.prepared, sweep.done, ranks=ranks)
 
     taken, foreseen = led(3, work)
     assert taken <= foreseen
@@ -224,21 +229,21 @@ def test_an_error_on_one_rank_ends_all(monkeypatch, capfd):
     def fails(*about):
         raise MemoryError("no room")
 
-    monkeypatch.setattr("prudent.engine.sweep.rank_service.shared_task", fails)
+    monkeypatch.setattr("prudent.engine.sweep.rank_tiles.TileOutline.part", fails)
     monkeypatch.setattr(sys, "__stderr__", sys.stderr)
     found = on_ranks(2, lambda comm: prudent.solve(prudent.domains.betting_game(stages=4), 0.1, comm=comm, threads=1))
     assert [type(each).__name__ for each in found] == ["Ended", "MemoryError"]
     assert "rank 1 failed, which ends all ranks" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("order", ["begin", "_advance", "end"])
+@pytest.mark.parametrize("order", [Begin, Advance, Actions, End])
 def test_ctrl_c_once_others_were_told_to_work_ends_all(order, monkeypatch):
     """Else they would wait for rank 0."""
     tell = Ranks.tell
 
     def broken_off(ranks, what):
         tell(ranks, what)
-        if what[0] == order:
+        if isinstance(what, order):
             monkeypatch.setattr(Ranks, "tell", tell)
             raise KeyboardInterrupt
 

@@ -314,11 +314,11 @@ def test_nothing_is_written_outside_of_what_a_thread_works_in():
     layout = replace(lay_out(prepared, Rules()), shares_rows=False)
     layout = replace(layout, row=np.arange(layout.n_nodes), rows=layout.n_nodes)
     sweep = TileSweep(Task(prepared, *_values(prepared), BOTH, EXCESS, 40), layout=layout)
-    (scratch,) = sweep._scratch
+    (scratch,) = sweep.tables.scratch
     room = {
         name: np.full(len(getattr(scratch, name)) + guard, 77.0) for name in ("k", "least", "next_least", "m", "mean")
     }
-    sweep._scratch[0] = scratch._replace(**{name: array[:-guard] for name, array in room.items()})
+    sweep.tables.scratch[0] = scratch._replace(**{name: array[:-guard] for name, array in room.items()})
     sweep.advance(41)
     for name, array in room.items():
         assert (array[-guard:] == 77).all(), name
