@@ -56,7 +56,7 @@ def banded(case: Case, tiling: Tiling, source: IntArray, reachable: IntArray) ->
     """Return the multiply-adds of U within its bands, and of M along the plan."""
     prepared, work, levels = case.prepared, tiling.work, case.levels
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
-    known = known_of(tiling, least.value, least.value, worst, least.choice, 1.0)
+    known = known_of(prepared, tiling, least.value, least.value, worst, least.choice, 1.0)
     ends = np.append(worst.value, np.full(len(tiling.heads), UNREACHED))
     excess = float(np.minimum(reachable, np.maximum(ends[source] - 1, 0)).sum())
     policy = case.solve().policy

@@ -27,8 +27,8 @@ from plans import in_ranges
 from prudent.domains.navigation import autonomous_navigation, parse_traffic
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.io import checkpoint as checkpoint_file
+from prudent.io import json_read as json_file
 from prudent.io import plan as plan_file
-from prudent.io.json import read as json_file
 from prudent.io.pddl.problem import Problem
 from prudent.io.properties_file import PropertiesFile
 from prudent.io.sealed import seal, unseal

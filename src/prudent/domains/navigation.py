@@ -158,7 +158,7 @@ def place_of_junctions(model: SSP, seed: int = 0) -> dict[str, tuple[float, floa
         return None
     roads, place = synthetic_roads(seed)
     for index in range(model.n_states):
-        junction, actions = model.state(index), range(model.action_start[index], model.action_start[index + 1])
+        junction, actions = model.state(index), model.actions(index)
         if junction not in roads or (
             actions and {model.action(a) for a in actions} != {to for to, _, _ in roads[junction]}
         ):

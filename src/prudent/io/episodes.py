@@ -131,10 +131,9 @@ def _counted(columns: dict[str, list[Any]], often: list[float], possible: SSP | 
     counts: Counts = {}
     if possible is not None:
         for a in range(possible.n_actions):
-            outcomes = range(possible.outcome_start[a], possible.outcome_start[a + 1])
             place = possible.state(possible.state_of_action(a)), possible.action(a)
             counts[place] = {
-                (possible.state(int(possible.successor[o])), float(possible.cost[o])): 0.0 for o in outcomes
+                (possible.state(int(possible.successor[o])), float(possible.cost[o])): 0.0 for o in possible.outcomes(a)
             }
     rows = zip(columns["state"], columns["action"], columns["next_state"], columns["cost"], often, strict=True)
     for i, (state, action, after, cost, times) in enumerate(rows, 1):

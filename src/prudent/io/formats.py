@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prudent.errors import PrudentError
-from prudent.io import drn
-from prudent.io.json import read as json_read
-from prudent.io.json import write as json_write
+from prudent.io import drn, json_read, json_write
 from prudent.io.meaning import Initial
 from prudent.io.pddl import problem as pddl
 from prudent.io.storm import files as storm

@@ -210,9 +210,7 @@ class _Events:
         else:
             place, action = np.nonzero(self.allowed[at].reshape(len(state), -1))
         row = self.row[at].reshape(len(state), -1)[place, action] if self.by_action else self.row[at][place]
-        first, size = self.event_start[row], self.event_start[row + 1] - self.event_start[row]
-        before = np.cumsum(size) - size
-        entry = np.arange(size.sum()) + np.repeat(first - before, size)
+        entry, size = ranges(self.event_start, row), np.diff(self.event_start)[row]
         event, probability = self.event[entry], self.chance[entry]
         who = tuple(np.repeat(part[place], size) for part in at)
         what = tuple(np.repeat(part, size) for part in np.unravel_index(action, self.actions))

@@ -187,8 +187,8 @@ def as_function(model: SSP) -> tuple[dict[Hashable, float], Successors]:
 
     def actions(state: Hashable) -> dict[Hashable, list[tuple[float, Hashable, float]]]:
         number, options = model.index(state), dict[Hashable, list[tuple[float, Hashable, float]]]()
-        for action in range(int(model.action_start[number]), int(model.action_start[number + 1])):
-            row = slice(int(model.outcome_start[action]), int(model.outcome_start[action + 1]))
+        for action in model.actions(number):
+            row = slice(*model.outcome_start[action : action + 2])
             target = [model.state(s) for s in model.successor[row].tolist()]
             chance, cost = model.probability[row].tolist(), model.cost[row].tolist()
             options[model.action(action)] = list(zip(chance, target, cost, strict=True))

@@ -72,6 +72,19 @@ class Rows:
         return np.asarray(np.diff(self.action_start) == 0)
 
     @cached_property
+    def acting(self) -> tuple[int, ...]:
+        """The states that are not goals (internal)."""
+        return tuple(np.flatnonzero(~self.is_goal).tolist())
+
+    def actions(self, state: int) -> range:
+        """Return the numbers of the actions of a state (internal)."""
+        return range(int(self.action_start[state]), int(self.action_start[state + 1]))
+
+    def outcomes(self, action: int) -> range:
+        """Return the numbers of the outcomes of an action (internal)."""
+        return range(int(self.outcome_start[action]), int(self.outcome_start[action + 1]))
+
+    @cached_property
     def action_state(self) -> IntArray:
         """The state of each action."""
         return owner(self.action_start)

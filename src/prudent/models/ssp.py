@@ -161,6 +161,11 @@ class SSP(Rows):
         """
         return row_of(self.action_start, index)
 
+    def likeliest(self, action: int) -> int:
+        """Return the number of an action's likeliest outcome (internal)."""
+        outcomes = self.outcomes(action)
+        return outcomes[int(np.argmax(self.probability[outcomes.start : outcomes.stop]))]
+
     def place(self, action: int) -> str:
         """Return how messages name an action (internal)."""
         return f"state {self.state(self.state_of_action(action))!r}, action {self.action(action)!r}"
@@ -259,7 +264,7 @@ class SSP(Rows):
         >>> model.cost[model.outcome_start[action] : model.outcome_start[action + 1]].tolist()
         [9.0, 1.0]
         """
-        actions = range(int(self.action_start[state]), int(self.action_start[state + 1]))
+        actions = self.actions(state)
         for index in actions:
             if self.action(index) == action:
                 return index

@@ -14,15 +14,13 @@ in black and white too.  An action has the same colour in all pictures of its mo
 """
 
 from prudent.plot.canvas import save
-from prudent.plot.fan import stress
 from prudent.plot.grid import grid
 from prudent.plot.heat import heat_map
-from prudent.plot.maps import policy
+from prudent.plot.maps import policy, sea_map
 from prudent.plot.network import routes
 from prudent.plot.overall import curve, frontier
-from prudent.plot.parameters import study
-from prudent.plot.sea import sea_map
 from prudent.plot.strips import budget_strip
+from prudent.plot.studies import stress, study
 from prudent.plot.tails import cdf, distribution
 
 __all__ = [

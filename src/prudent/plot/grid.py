@@ -5,14 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError, as_number
 from prudent.plot.actions import actions_of, colours_of
 from prudent.plot.canvas import FADED, INK, PALE, PAPER, TAIL, Axes, axes_for, in_order, ink_on, name_of, short
-from prudent.plot.heat import check_names, edges_of, heading, set_ticks
-from prudent.plot.strips import NAMED, check_plan
-from prudent.results.cells import Played, cells_of, goal_cells, is_map
+from prudent.plot.heat import cells_to_draw, edges_of, heading, name_axes
+from prudent.plot.strips import NAMED
 from prudent.results.plan import Plan
-from prudent.results.policy_map import states_with
+from prudent.results.policy_map import Played, goal_cells, is_map, states_with
 from prudent.runtime.optional import needed
 
 __all__ = ["grid"]
@@ -77,16 +75,8 @@ def grid(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['run', 'service']
     """
-    check_plan(plan)
-    check_names(names)
-    if budget is not None:
-        budget = as_number("budget", budget, "a finite number", np.isfinite)
     where = {} if where is None else where
-    cells = cells_of(plan, budget, x, y, where)
-    if not cells:
-        raise PrudentError(
-            f"no state of {plan.model.name} can be reached with budget {budget!r} and where {dict(where)!r}"
-        )
+    cells = cells_to_draw(plan, budget, x, y, where, names)
     place = is_map(plan.model, x, y)
     goals = goal_cells(plan.model, x, y, where) if place else []
     every = [*goals, *(cell for _, cell in states_with(plan.model, x, y, where))] if place else list(cells)
@@ -103,9 +93,7 @@ def grid(
     for goal in goals:
         ax.plot(*np.mean(spots[goal], axis=1), "*", color=TAIL, markersize=13, markeredgecolor=INK, zorder=4)
     called = (*names, *("x", "y")[len(names) :])
-    ax.set(xlabel=called[0], ylabel=called[1])
-    set_ticks(ax.xaxis, across)
-    set_ticks(ax.yaxis, up)
+    name_axes(ax, called, across, up)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     if place:

@@ -10,12 +10,11 @@ from prudent.models.ssp import SSP
 from prudent.plot.actions import actions_of
 from prudent.plot.canvas import FADED, PALE, PAPER, Axes, axes_for, in_order, ink_on, name_of, scale, short
 from prudent.plot.strips import check_plan
-from prudent.results.cells import met_with
 from prudent.results.plan import Plan
-from prudent.results.policy_map import cells_at, is_number, mean_cells
+from prudent.results.policy_map import Played, cells_of, is_number
 from prudent.runtime.optional import needed
 
-__all__ = ["check_names", "edges_of", "heading", "heat_map", "set_ticks"]
+__all__ = ["cells_to_draw", "edges_of", "heading", "heat_map", "name_axes"]
 
 NUMBERED = 330
 """The most cells of a map that have their action written into them."""
@@ -57,33 +56,23 @@ def heat_map(
     >>> ax.get_title(loc="left")
     'stage 1'
     """
-    check_plan(plan)
-    check_names(names)
     where = {} if where is None else where
-    if budget is None:
-        cells = {cell: (mean, True) for cell, mean in mean_cells(plan, x, y, where).items()}
-    else:
-        cells = _cells(plan, budget, x, y, where)
-    if not cells:
-        raise PrudentError(
-            f"no state of {plan.model.name} can be reached with budget {budget!r} and where {dict(where)!r}"
-        )
+    cells = cells_to_draw(plan, budget, x, y, where, names, numbers=True)
     ax = axes_for(ax, (6.0, 4.6))
     across, up = (in_order([cell[i] for cell in cells]) for i in (0, 1))
     grid = np.full((len(up), len(across)), np.nan)
     unmet = np.zeros(grid.shape, dtype=bool)
     column, row = ({value: i for i, value in enumerate(values)} for values in (across, up))
-    for (i, j), (value, is_met) in cells.items():
-        grid[row[j], column[i]], unmet[row[j], column[i]] = value, not is_met
+    for (i, j), played in cells.items():
+        grid[row[j], column[i]], unmet[row[j], column[i]] = played.mean, not played.met
     edges = edges_of(across), edges_of(up)
     mesh = _coloured(ax, plan.model, edges, grid, unmet)
     if unmet.any():
         veil = needed("matplotlib.colors", "plot").ListedColormap([PAPER])
         ax.pcolor(*edges, np.ma.masked_equal(1.0 * unmet, 0), cmap=veil, alpha=1 - FADED, linewidth=0)
     called = (*names, *("x", "y", "action")[len(names) :])
-    ax.set(facecolor=PALE, xlabel=called[0], ylabel=called[1])
-    set_ticks(ax.xaxis, across)
-    set_ticks(ax.yaxis, up)
+    ax.set(facecolor=PALE)
+    name_axes(ax, called, across, up)
     figure: Any = ax.figure
     bar = figure.colorbar(mesh, ax=ax, label=called[2] if budget is not None else f"{called[2]} (mean over visits)")
     bar.outline.set_visible(False)
@@ -93,20 +82,30 @@ def heat_map(
     return ax
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Refuse names of coordinates that are not texts."""
+def cells_to_draw(
+    plan: Plan,
+    budget: float | None,
+    x: int,
+    y: int,
+    where: Mapping[int, Hashable],
+    names: Sequence[str],
+    *,
+    numbers: bool = False,
+) -> dict[Any, Played]:
+    """Return what a map shows in each cell; refuse what cannot be drawn."""
+    check_plan(plan)
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise PrudentError(
             f"names is {names!r}; it must be a sequence of strings, for x, y, the action and other coordinates"
         )
-
-
-def _cells(plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Any, tuple[float, bool]]:
-    """Return the action of each cell at a remaining budget, and whether the plan's runs can be there."""
-    budget = as_number("budget", budget, "a finite number", np.isfinite)
-    met = met_with(plan, budget)
-    cells = cells_at(plan, budget, x, y, where)
-    return {cell: (action, state in met) for cell, (state, action) in cells.items() if action is not None}
+    if budget is not None:
+        budget = as_number("budget", budget, "a finite number", np.isfinite)
+    cells = cells_of(plan, budget, x, y, where, numbers=numbers)
+    if not cells:
+        raise PrudentError(
+            f"no state of {plan.model.name} can be reached with budget {budget!r} and where {dict(where)!r}"
+        )
+    return cells
 
 
 def heading(
@@ -152,8 +151,14 @@ def edges_of(values: list[Hashable]) -> Any:
     return np.concatenate([[known[0] - half[0]], known[:-1] + half, [known[-1] + half[-1]]])
 
 
-def set_ticks(axis: Any, values: list[Hashable]) -> None:
-    """Label an axis with values that occur."""
+def name_axes(ax: Any, names: Sequence[str], across: list[Hashable], up: list[Hashable]) -> None:
+    """Name the axes of a map, and label them with values that occur."""
+    ax.set(xlabel=names[0], ylabel=names[1])
+    _set_ticks(ax.xaxis, across)
+    _set_ticks(ax.yaxis, up)
+
+
+def _set_ticks(axis: Any, values: list[Hashable]) -> None:
     if not all(map(is_number, values)):
         axis.set_ticks(range(len(values)), [name_of(value, 12) for value in values])
     else:  # every one, every other one, every fifth ...

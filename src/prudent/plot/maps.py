@@ -1,17 +1,22 @@
-"""The map of a policy that suits its model."""
+"""The map of a policy that suits its model, and the one of Deep Sea Treasure."""
 
-from prudent.errors import PrudentError
-from prudent.plot.canvas import Axes
+from typing import Any
+
+import numpy as np
+
+from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
+from prudent.errors import PrudentError, as_number
+from prudent.plot.actions import colours_of
+from prudent.plot.canvas import FAINT, INK, ON_LIGHT, PAPER, ROAD, SEA, Axes, axes_for
 from prudent.plot.grid import grid
 from prudent.plot.heat import heat_map
 from prudent.plot.network import routes
-from prudent.plot.sea import sea_map
 from prudent.plot.strips import budget_strip, check_plan
-from prudent.results.cells import are_pairs
 from prudent.results.plan import Plan
-from prudent.results.policy_map import domain_of, other_parts
+from prudent.results.policy_map import are_pairs, arrows_at, domain_of, is_sea, other_parts
+from prudent.runtime.optional import needed
 
-__all__ = ["policy"]
+__all__ = ["policy", "sea_map"]
 
 
 def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":
@@ -57,3 +62,134 @@ def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None)
             "routes"
         )
     return budget_strip(plan, ax=ax)
+
+
+def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw a plan for Deep Sea Treasure as arrows on the map, in the colours of the actions.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    budget : float, optional
+        The remaining budget, which gives the number of moves made; arrows are grey in cells that no run of the plan
+        can be in by then.  Without it, all moves of the plan's runs are drawn, the frequent ones more opaque.
+    ax : Axes, optional
+        The axes to draw on; by default new ones.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> plan = prudent.solve(prudent.domains.deep_sea_treasure(horizon=6), alpha=0.02)
+    >>> ax = prudent.plot.sea_map(plan, budget=plan.policy.budget - 10)
+    >>> ax.get_title(loc="left").partition(":")[0]
+    'after 2 moves'
+    """
+    check_plan(plan)
+    if not is_sea(plan.model):
+        raise PrudentError(f"{plan.model.name} is not Deep Sea Treasure; use policy, heat_map, routes or budget_strip")
+    arrows = _sailed(plan) if budget is None else _steered(plan, budget)
+    ax = axes_for(ax, (6.0, 5.4))
+    _draw_sea(ax)
+    spots = [(column, row, *DIRECTIONS[action]) for column, row, action in arrows]
+    often = np.array(list(arrows.values()))
+    column, row, right, down = np.array(spots, dtype=float).T
+    size = np.hypot(right, down)
+    order = np.argsort(often, kind="stable")
+    rgba, colour = needed("matplotlib.colors", "plot").to_rgba, colours_of(plan.model)
+    shade = np.array([rgba(colour[action]) for _, _, action in arrows])
+    if budget is None:
+        shade[:, 3] = _opacity(often)
+    else:
+        shade = np.where(often[:, None] > 0, shade, rgba(FAINT))
+    # Several moves from one cell start at its middle; a single one is centred there.
+    scale, pivot, width = (1.7, "tail", 0.09) if budget is None else (1.25, "mid", 0.09)
+    ax.quiver(
+        column[order], row[order], (right / size)[order], (down / size)[order], color=shade[order], angles="xy",
+        scale_units="xy", scale=scale, pivot=pivot, units="xy", width=width, headwidth=4, headlength=4.5,
+        headaxislength=4, edgecolor=[(*rgba(INK)[:3], a) for a in shade[order, 3]], linewidth=0.3, zorder=4,
+    )  # fmt: skip
+    if budget is None:
+        _key(ax)
+    else:
+        moves = round((plan.policy.whole - budget) / MOVE_COST)
+        left = f"{budget:g} of the budget of {plan.policy.whole:g} left"
+        ax.set_title(
+            f"after {moves} move{'' if moves == 1 else 's'}: {left}; grey: no run is there", fontsize=9.5, loc="left"
+        )
+    return ax
+
+
+def _opacity(often: Any) -> Any:
+    """Return how opaque an arrow is: rare moves stay visible."""
+    return 0.4 + 0.6 * np.sqrt(np.minimum(often, 1.0))
+
+
+def _key(ax: Any) -> None:
+    """Say above the map how often an arrow's move is made."""
+    Line = needed("matplotlib.lines", "plot").Line2D
+    handles = [
+        Line(
+            [],
+            [],
+            marker=r"$\rightarrow$",
+            markersize=13,
+            linestyle="none",
+            color=INK,
+            alpha=_opacity(often),
+            label=f"{often:g}",
+        )
+        for often in (1.0, 0.1, 0.01)
+    ]
+    handles.insert(0, Line([], [], linestyle="none", label="moves per run:"))
+    ax.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=9, borderaxespad=0.2,
+        handletextpad=0.4, columnspacing=1.2,
+    )  # fmt: skip
+
+
+def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:
+    """Return how often runs make each move in each cell."""
+    found: dict[tuple[int, int, str], float] = {}
+    visits = plan.visits()
+    for row in np.flatnonzero(visits.played).tolist():
+        state: Any = plan.model.state(plan.model.state_of_action(row))
+        action: Any = plan.model.action(row)
+        if action != "stop":
+            key = state[0], state[1], action
+            found[key] = found.get(key, 0.0) + float(visits.played[row])
+    return found
+
+
+def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:
+    """Return the move in each cell at a remaining budget: 1 where runs can be, else 0."""
+    budget = as_number("budget", budget, "a finite number", np.isfinite)
+    model, whole = plan.model, plan.policy.whole
+    states: list[Any] = [model.state(index) for index in model.acting]
+    moves, horizon = (whole - budget) / MOVE_COST, max(state[2] for state in states) - 1
+    if abs(moves - round(moves)) > 1e-9 or not 0 <= round(moves) <= horizon:
+        raise PrudentError(
+            f"budget is {budget:g}; a move costs {MOVE_COST}, so it must be {whole:g} at the start, "
+            f"{whole - MOVE_COST:g} after a move, ..., {whole - MOVE_COST * horizon:g} before the last one"
+        )
+    visits = plan.visits()
+    return {(*s[:2], action): float(visits.of(s) > 0) for s, action in arrows_at(plan, round(moves)).items()}
+
+
+def _draw_sea(ax: Any) -> None:
+    Rectangle = needed("matplotlib.patches", "plot").Rectangle
+    for column, depth in DEPTH.items():
+        ax.add_patch(
+            Rectangle(
+                (column - 0.5, depth + 0.5), 1, SIZE - depth - 1, facecolor=ROAD, linewidth=0, zorder=1,
+            )
+        )  # fmt: skip
+    for (column, row), value in TREASURE.items():
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#F4C95D", edgecolor=PAPER, lw=0.5, zorder=2))
+        ax.text(column, row, str(value), ha="center", va="center", fontsize=7.5, zorder=5, color=ON_LIGHT)
+    ax.set(facecolor=SEA, xlim=(-0.5, SIZE - 0.5), ylim=(SIZE - 0.5, -0.5), aspect="equal")
+    ax.set(xticks=range(SIZE), yticks=range(SIZE), xlabel="column", ylabel="row")
+    ax.set_xticks(np.arange(SIZE) - 0.5, minor=True)
+    ax.set_yticks(np.arange(SIZE) - 0.5, minor=True)
+    ax.grid(which="minor", color=PAPER, linewidth=0.8)
+    ax.tick_params(which="both", length=0, labelsize=8)

@@ -163,7 +163,7 @@ def _played(plan: Plan, budget: float) -> FloatArray:
     """Return 1 for the actions played at a remaining budget that a run can have there, and 0 for others."""
     model = plan.model
     found = np.zeros(model.n_actions)
-    for index in np.flatnonzero(~model.is_goal).tolist():
+    for index in model.acting:
         if (action := played_at(plan, index, budget)) is not None:
             found[model.find_action(index, action)] = 1
     return found

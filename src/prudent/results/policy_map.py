@@ -1,6 +1,7 @@
-"""Data for maps: what a plan plays in every state at one remaining budget, or its mean over the runs."""
+"""Data for maps: what a plan plays in each state or cell, at one remaining budget or over its runs."""
 
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -9,17 +10,24 @@ import numpy as np
 from prudent.domains.registry import DOMAINS, Domain
 from prudent.domains.treasure import DIRECTIONS, MOVE_COST, TREASURE
 from prudent.errors import PrudentError, as_number
+from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
+from prudent.results.decisions import met_of
 from prudent.results.network import MOST
 from prudent.results.plan import Plan
 
 __all__ = [
+    "Played",
+    "are_pairs",
     "arrows_at",
-    "cells_at",
+    "cells_of",
+    "choices",
     "domain_of",
+    "goal_cells",
+    "is_map",
     "is_number",
     "is_sea",
-    "mean_cells",
+    "met_with",
     "other_parts",
     "played_at",
     "states_with",
@@ -27,6 +35,22 @@ __all__ = [
 
 Cell = tuple[Any, Any]
 """Two parts of a state."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What is played in one cell: in states that share two coordinates."""
+
+    shares: dict[Hashable, float]  # by action: how often it is played there, adding up to 1
+    met: bool  # whether runs of the plan can be there
+    cost: float  # of the step, expected
+    towards: tuple[float, float] | None  # by how much the likeliest outcome changes the coordinates
+
+    @property
+    def mean(self) -> float:
+        """The mean of the actions, if they are numbers; rounding errors do not change that of equal ones."""
+        shares: Any = self.shares
+        return float(np.round(sum(share * action for action, share in shares.items()), 9))
 
 
 def domain_of(model: SSP) -> Domain:
@@ -70,60 +94,86 @@ def played_at(plan: Plan, state: int, budget: float) -> Hashable | None:
     return model.action(policy.model_action(state, max(policy.level - used, 0)))
 
 
-def cells_at(
-    plan: Plan, budget: float, x: int, y: int, where: Mapping[int, Hashable]
-) -> dict[Cell, tuple[Hashable, Any]]:
-    """Return, by parts x and y of the state, the state and the number played there at a remaining budget.
+def cells_of(
+    plan: Plan, budget: float | None, x: int, y: int, where: Mapping[int, Hashable], *, numbers: bool = False
+) -> dict[Cell, Played]:
+    """Return what is played in each cell with a remaining budget, or, without one, by runs of the plan.
 
-    The number is None where no run can have that much left.  ``where`` fixes other parts.
+    With ``numbers``, states without a choice are left out, and actions that are not numbers are refused.
     """
-    cells: dict[Cell, tuple[Hashable, Any]] = {}
-    for index, cell in _choices(plan.model, x, y, where):
-        if plan.policy.prepared.members.state_of[index] < 0:
-            continue
-        state = plan.model.state(index)
-        if cell in cells:
-            raise PrudentError(
-                f"states {cells[cell][0]!r} and {state!r} share a cell; with a budget, fix the others: where={{2: ...}}"
-            )
-        action = played_at(plan, index, budget)
-        cells[cell] = state, None if action is None else _number(plan.model, action)
-    return cells
+    model, met = plan.model, None if budget is None else met_with(plan, budget)
+    visits = plan.visits().played if budget is None else np.zeros(0)
+    cells: dict[Cell, dict[int, float]] = {}
+    for index, cell in choices(model, x, y, where) if numbers else states_with(model, x, y, where):
+        if budget is None:
+            often = {row: float(visits[row]) for row in model.actions(index) if visits[row] > 0}
+        else:
+            action = played_at(plan, index, budget)
+            often = {} if action is None else {model.find_action(index, action): 1.0}
+            if often and cell in cells:
+                other = model.state(model.state_of_action(next(iter(cells[cell]))))
+                raise PrudentError(
+                    f"states {other!r} and {model.state(index)!r} share a cell; with a budget, fix the others: "
+                    "where={2: ...}"
+                )
+        for action in (model.action(row) for row in often if numbers):
+            if not is_number(action):
+                raise PrudentError(
+                    f"action {action!r} of {model.name} is not a number: a heat map has none for it; use budget_strip "
+                    "or routes"
+                )
+        if often:
+            cells.setdefault(cell, {}).update(often)
+    return {cell: _played(model, cell, often, met, x, y) for cell, often in cells.items()}
 
 
-def mean_cells(plan: Plan, x: int, y: int, where: Mapping[int, Hashable]) -> dict[Cell, float]:
-    """Return, by parts x and y of the state, the mean of the numbers that runs play there."""
-    model, played = plan.model, plan.visits().played
-    sums: dict[Cell, list[float]] = {}
-    for index, cell in _choices(model, x, y, where):
-        for action in _actions(model, index):
-            if played[action] > 0:
-                both = sums.setdefault(cell, [0.0, 0.0])
-                both[0] += played[action] * _number(model, model.action(action))
-                both[1] += played[action]
-    # Rounding errors must not change the mean of equal actions.
-    return {cell: float(np.round(total / times, 9)) for cell, (total, times) in sums.items()}
+def met_with(plan: Plan, budget: float) -> set[Hashable]:
+    """Return the states that runs of a plan meet with a remaining budget."""
+    spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
+    always = plan.policy.budget is None
+    rows = met_of(plan.policy)
+    return {row.state for row in rows if always or row.at_least - near <= spent <= row.at_most + near}
+
+
+def _played(model: SSP, cell: Cell, often: dict[int, float], met: set[Hashable] | None, x: int, y: int) -> Played:
+    total, shares, cost = sum(often.values()), dict[Hashable, float](), 0.0
+    for row, times in often.items():
+        action = model.action(row)
+        shares[action] = shares.get(action, 0.0) + times / total
+        outcomes = slice(*model.outcome_start[row : row + 2])
+        cost += times / total * float(model.probability[outcomes] @ model.cost[outcomes])
+    most = max(often, key=lambda row: often[row])
+    there = met is None or model.state(model.state_of_action(most)) in met
+    return Played(shares, there, cost, _towards(model, most, cell, x, y))
+
+
+def _towards(model: SSP, row: int, cell: Cell, x: int, y: int) -> tuple[float, float] | None:
+    """Return by how much the likeliest outcome of an action changes two coordinates that are numbers."""
+    next_state: Any = model.state(int(model.successor[model.likeliest(row)]))
+    if not isinstance(next_state, tuple) or max(x, y) >= len(next_state):
+        return None
+    ends = (*cell, next_state[x], next_state[y])
+    return (next_state[x] - cell[0], next_state[y] - cell[1]) if all(map(is_number, ends)) else None
 
 
 def other_parts(model: SSP) -> dict[int, Hashable]:
     """Return the parts of the start state, except the two on the axes of a heat map."""
-    acting = np.append(model.initial_state, np.flatnonzero(~model.is_goal))
-    start: Any = model.state(int(acting[~model.is_goal[acting]][0]))
+    start: Any = next(model.state(s) for s in (*model.initial_state.tolist(), *model.acting) if not model.is_goal[s])
     return dict(enumerate(start[2:], 2))
 
 
 def arrows_at(plan: Plan, moves: int) -> dict[tuple[int, int, int], str]:
     """Return the direction of Deep Sea Treasure that is played in each state after a number of moves."""
     model, found = plan.model, {}
-    for index in np.flatnonzero(~model.is_goal).tolist():
+    for index in model.acting:
         state: Any = model.state(index)
         if state[2] == moves and state[:2] not in TREASURE:
             found[state] = str(plan.policy(state, float(MOVE_COST * moves)))
     return found
 
 
-def _choices(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> list[tuple[int, Cell]]:
-    """Return the states with a number among their actions, and the cell of each."""
+def choices(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> list[tuple[int, Cell]]:
+    """Return the states with more than one way to go on, or with a number for it, and the cell of each."""
     return [each for each in states_with(model, x, y, where) if not _only_way(model, each[0])]
 
 
@@ -134,7 +184,7 @@ def states_with(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> li
     if not isinstance(where, Mapping) or not all(isinstance(i, int) and i not in (x, y) for i in where):
         raise PrudentError(f"where is {where!r}; it must give values of other coordinates, as in {{2: 10}}")
     found = []
-    for index in np.flatnonzero(~model.is_goal).tolist():
+    for index in model.acting:
         name = model.state(index)
         if not isinstance(name, tuple) or max(x, y, *where, 0) >= len(name) or min(x, y, *where, 0) < 0:
             continue
@@ -150,29 +200,46 @@ def states_with(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> li
 
 def _only_way(model: SSP, index: int) -> bool:
     """Return whether a state has one action, and that is not a number: there is nothing to map."""
-    actions = _actions(model, index)
+    actions = model.actions(index)
     return len(actions) == 1 and not is_number(model.action(actions[0]))
-
-
-def _actions(model: SSP, index: int) -> range:
-    return range(int(model.action_start[index]), int(model.action_start[index + 1]))
-
-
-def _number(model: SSP, action: Hashable) -> Any:
-    if not is_number(action):
-        raise PrudentError(
-            f"action {action!r} of {model.name} is not a number: a heat map has none for it; use budget_strip or routes"
-        )
-    return action
 
 
 def _has_parts(model: SSP, count: int) -> bool:
     """Return whether all states except goals are tuples of this many numbers."""
-    names = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
+    names = [model.state(index) for index in model.acting]
     return all(isinstance(name, tuple) and len(name) == count and all(map(is_number, name)) for name in names)
 
 
 def _has_numbers(model: SSP) -> bool:
     """Return whether there is a choice somewhere, and actions are numbers wherever there is one."""
-    acting = [index for index in np.flatnonzero(~model.is_goal).tolist() if not _only_way(model, index)]
-    return bool(acting) and all(is_number(model.action(a)) for index in acting for a in _actions(model, index))
+    acting = [index for index in model.acting if not _only_way(model, index)]
+    return bool(acting) and all(is_number(model.action(a)) for index in acting for a in model.actions(index))
+
+
+def goal_cells(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> list[Cell]:
+    """Return the cells of goals that are tuples as well."""
+    names: list[Any] = [model.state(index) for index in np.flatnonzero(model.is_goal).tolist()]
+    tuples = [name for name in names if isinstance(name, tuple) and len(name) > max(x, y, *where, 0)]
+    return [(name[x], name[y]) for name in tuples if all(name[i] == value for i, value in where.items())]
+
+
+def are_pairs(model: SSP) -> bool:
+    """Return whether all states except goals are pairs of numbers or texts."""
+    names: list[Any] = [model.state(index) for index in model.acting]
+    pairs = [name for name in names if isinstance(name, tuple) and len(name) == 2]
+    return len(pairs) == len(names) and all(is_number(each) or isinstance(each, str) for p in pairs for each in p)
+
+
+def is_map(model: SSP, x: int, y: int) -> bool:
+    """Return whether two coordinates are a place: moves lead back and forth along both, by at most a step each."""
+    place = np.full((model.n_states, 2), np.nan)
+    for index in range(model.n_states):
+        name: Any = model.state(index)
+        if isinstance(name, tuple) and len(name) > max(x, y) and is_number(name[x]) and is_number(name[y]):
+            place[index] = name[x], name[y]
+    source = np.repeat(model.action_state, np.diff(model.outcome_start))
+    moved: FloatArray = place[model.successor] - place[source]
+    moved = moved[np.isfinite(moved).all(axis=1)]
+    steps = (np.unique(np.abs(moved[:, i][moved[:, i] != 0])) for i in (0, 1))
+    back_and_forth = all((moved[:, i] > 0).any() and (moved[:, i] < 0).any() for i in (0, 1))
+    return bool(back_and_forth and all(len(each) == 1 for each in steps))

@@ -8,6 +8,7 @@ numbers stay nan and infinite.
 import html
 import math
 import re
+import sys
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -242,15 +243,8 @@ class Table:
     notes: tuple[str, ...] = ()  # lines below
 
     def __str__(self) -> str:
-        cells = [tuple(map(printable, row)) for row in self._lines()]
-        width = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(
-                f"{text:>{room}}" if side in "rd" else f"{text:<{room}}"
-                for text, room, side in zip(row, width, self.align, strict=True)
-            ).rstrip()
-            for row in cells
-        ]
+        rows = [tuple(map(printable, row)) for row in self._lines()]
+        lines = [line for _, line, _ in grid(rows, self.align, sys.maxsize, split=False)] if rows else []
         return "\n".join([*([printable(self.title)] if self.title else []), *lines, *map(printable, self.notes)])
 
     def _lines(self) -> list[tuple[str, ...]]:

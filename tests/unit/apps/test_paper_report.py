@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import prudent
 from prudent.apps.cli.main import main
-from prudent.apps.paper import experiments, figures, page, reproduce
+from prudent.apps.paper import experiments, page, reproduce
 from prudent.apps.paper.published import ALPHAS, METHODS
 from prudent.plot.canvas import short
 from prudent.plot.panels import histograms, trade_offs
@@ -29,10 +29,9 @@ def report(tmp_path_factory):
     """The report of two domains, with few episodes."""
     pytest.importorskip("matplotlib", reason="the report has figures")
     patch = pytest.MonkeyPatch()
-    for module in (experiments, figures, page):
+    for module in (experiments, page):
         patch.setattr(module, "DOMAINS", TWO)
-    for module in (figures, page):
-        patch.setattr(module, "FIGURES", {"betting-game": (0.2,), "deep-sea-treasure": (0.02, 0.2)})
+    patch.setattr(page, "FIGURES", {"betting-game": (0.2,), "deep-sea-treasure": (0.02, 0.2)})
     patch.setattr(experiments, "GRIDS", (30,))
     out = tmp_path_factory.mktemp("report")
     results = reproduce.reproduce(out, episodes=2000)
@@ -135,11 +134,11 @@ def test_digits_are_those_that_the_bounds_support(report):
 def figures_of(results, monkeypatch):
     """Draw the figures of the Betting Game; return them by name."""
     drawn = {}
-    monkeypatch.setattr(figures, "DOMAINS", {"betting-game": "Betting Game"})
-    monkeypatch.setattr(figures, "FIGURES", {"betting-game": (0.2,)})
-    monkeypatch.setattr(figures, "histograms", lambda *a, **b: drawn.setdefault("bars", histograms(*a, **b)))
-    monkeypatch.setattr(figures, "trade_offs", lambda *a: drawn.setdefault("summary", trade_offs(*a)))
-    figures.draw_figures(results)
+    monkeypatch.setattr(page, "DOMAINS", {"betting-game": "Betting Game"})
+    monkeypatch.setattr(page, "FIGURES", {"betting-game": (0.2,)})
+    monkeypatch.setattr(page, "histograms", lambda *a, **b: drawn.setdefault("bars", histograms(*a, **b)))
+    monkeypatch.setattr(page, "trade_offs", lambda *a: drawn.setdefault("summary", trade_offs(*a)))
+    page.draw_figures(results)
     return drawn
 
 

@@ -14,7 +14,7 @@ from drawing import drawn
 from plans import plan_for
 from prudent.plot.actions import colours_of
 from prudent.plot.canvas import FADED
-from prudent.results.cells import is_map
+from prudent.results.policy_map import is_map
 
 PLOT = prudent.plot
 WEEKS, WORN = 6, 3

@@ -6,7 +6,7 @@ import pytest
 import prudent
 from plans import plan_for
 from prudent.domains.registry import DOMAINS, Domain
-from prudent.results.policy_map import cells_at, domain_of, mean_cells, other_parts, played_at
+from prudent.results.policy_map import cells_of, choices, domain_of, other_parts, played_at
 
 
 @pytest.mark.parametrize("name", ["betting_game", "inventory_control", "figure_2", "autonomous_navigation"])
@@ -84,16 +84,17 @@ def test_a_new_domain_has_cells(lifted):
     assert domain_of(lifted.model) is DOMAINS["lift"]
     where = other_parts(lifted.model)
     assert where == {2: 0}
-    cells = cells_at(lifted, lifted.policy.whole - 10, 0, 1, where)  # a run has spent 10, or by time 2, 11
-    assert {state: action for state, action in cells.values()} == {
-        state: lifted.policy(state, 10 + state[0] / 2) for state, _ in cells.values()
+    cells = cells_of(lifted, lifted.policy.whole - 10, 0, 1, where, numbers=True)  # spent: 10, or by time 2, 11
+    assert {cell: played.shares for cell, played in cells.items()} == {
+        cell: {lifted.policy((*cell, 0), 10 + cell[0] / 2): 1.0} for cell in cells
     }
-    assert {action for _, action in cells_at(lifted, lifted.policy.whole + 10, 0, 1, where).values()} == {None}
-    assert set(cells) == {(s[0], s[1]) for s in lifted.model.state_names if s != "out" and s[0] < 4 and s[2] == 0}
+    assert not cells_of(lifted, lifted.policy.whole + 10, 0, 1, where, numbers=True)
+    choosing = {(s[0], s[1]) for s in lifted.model.state_names if s != "out" and s[0] < 4 and s[2] == 0}
+    assert cells and set(cells) <= choosing == {cell for _, cell in choices(lifted.model, 0, 1, where)}
     visits = lifted.visits()
-    for (time, height), mean in mean_cells(lifted, 0, 1, {}).items():
+    for (time, height), met in cells_of(lifted, None, 0, 1, {}, numbers=True).items():
         played = {by: sum(visits.of((time, height, load), by) for load in (0, 1)) for by in (-1, 0, 1, 2)}
-        assert mean == pytest.approx(sum(by * often for by, often in played.items()) / sum(played.values()))
+        assert met.mean == pytest.approx(sum(by * often for by, often in played.items()) / sum(played.values()))
 
 
 def test_a_new_domain_is_drawn_without_another_word(lifted):

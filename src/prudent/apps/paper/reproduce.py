@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from prudent.apps.paper.experiments import Results, run_experiments
-from prudent.apps.paper.figures import draw_figures
-from prudent.apps.paper.page import render_page
+from prudent.apps.paper.page import draw_figures, render_page
 from prudent.errors import PrudentError
 from prudent.runtime.atomic_files import write_bytes
 

@@ -16,7 +16,7 @@ from prudent.domains.treasure import DEPTH, MOVE_COST, SIZE, TREASURE
 from prudent.errors import numeral
 from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
-from prudent.results.policy_map import arrows_at, cells_at, domain_of, is_number, other_parts, played_at
+from prudent.results.policy_map import arrows_at, choices, domain_of, is_number, other_parts, played_at
 
 __all__ = ["policy_map"]
 
@@ -72,12 +72,13 @@ def _heat(about: Domain, plan: Plan, slider: dict[str, Any], layer: str | None) 
     model, where = plan.model, other_parts(plan.model)
     told: dict[str, Any] = {}
     if where:
-        states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
+        states: list[Any] = [model.state(index) for index in model.acting]
         layers = sorted({state[2] for state in states})
         wanted: Any = int(layer) if layer is not None and layer.isdecimal() and len(layer) < 9 else where[2]
         where[2] = min(layers, key=lambda value: abs(value - wanted))
         told["layer"] = {"name": about.parts[2], "value": where[2], "positions": layers}
-    found = cells_at(plan, slider["left"], 0, 1, where)
+    shown = [each for each in choices(model, 0, 1, where) if plan.policy.prepared.members.state_of[each[0]] >= 0]
+    found = {cell: played_at(plan, index, slider["left"]) for index, cell in shown}
     columns, rows = (_axis({cell[i] for cell in found}) for i in (0, 1))
     numbers: list[Any] = [action for action in map(model.action, range(model.n_actions)) if is_number(action)]
     if min(numbers) < 0:
@@ -87,7 +88,7 @@ def _heat(about: Domain, plan: Plan, slider: dict[str, Any], layer: str | None) 
             told[name] = values
     return {
         "kind": "heat",
-        "cells": [[found.get((x, y), (None, None))[1] for x in columns] for y in rows],
+        "cells": [[found.get((x, y)) for x in columns] for y in rows],
         "x": about.parts[0],
         "y": about.parts[1],
         "z": about.action,
@@ -106,8 +107,8 @@ def _axis(values: set[Any]) -> list[Any]:
 def _sea(plan: Plan, left: float | None) -> dict[str, Any]:
     """Map Deep Sea Treasure; every move costs the same, so the remaining budget gives the number of moves made."""
     model, start = plan.model, plan.policy.whole
-    states: list[Any] = [model.state(index) for index in np.flatnonzero(~model.is_goal).tolist()]
-    most = max(moves for _, _, moves in states)
+    states: list[Any] = [model.state(index) for index in model.acting]
+    most = max(state[2] for state in states)
     opens_at = start - MOVE_COST * (most // 3)  # there is more to see than at the start
     slider = _slider(plan, left, opens_at, MOVE_COST, most)
     moves = round((start - slider["left"]) / MOVE_COST)
@@ -164,17 +165,15 @@ def _turn(plan: Plan, index: int, left: float) -> int | None:
     model, action = plan.model, played_at(plan, index, left)
     if action is None:
         return None
-    first, end = model.outcome_start[model.find_action(index, action) :][:2].tolist()
-    return int(model.successor[first + int(np.argmax(model.probability[first:end]))])
+    return int(model.successor[model.likeliest(model.find_action(index, action))])
 
 
 def _table(plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
     model, more = plan.model, 0
     rows: list[dict[str, str]] = []
-    acting = np.flatnonzero(~model.is_goal).tolist()
-    for seen, index in enumerate(acting):
+    for seen, index in enumerate(model.acting):
         if len(rows) == ROWS:
-            more = len(acting) - seen
+            more = len(model.acting) - seen
             break
         played = played_at(plan, index, slider["left"])
         if played is not None:
@@ -185,12 +184,11 @@ def _table(plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
 def _pairs(plan: Plan) -> dict[int, tuple[Any, Any]]:
     """Return the two parts of each state that acts; none unless all are pairs, and a map of them is not too large."""
     model = plan.model
-    acting = np.flatnonzero(~model.is_goal).tolist()
-    found = [PAIR.fullmatch(str(model.state(index))) for index in acting]
+    found = [PAIR.fullmatch(str(model.state(index))) for index in model.acting]
     columns, rows = (_parts([match[i] for match in found if match]) for i in (1, 2))
     if not all(found) or min(len(set(columns)), len(set(rows))) < 2 or len(set(columns)) * len(set(rows)) > CELLS:
         return {}
-    return dict(zip(acting, zip(columns, rows, strict=True), strict=True))
+    return dict(zip(model.acting, zip(columns, rows, strict=True), strict=True))
 
 
 def _parts(texts: list[str]) -> list[Any]:
@@ -209,8 +207,9 @@ def _map_of_pairs(plan: Plan, pairs: dict[int, tuple[Any, Any]], slider: dict[st
     """
     model = plan.model
     actions = list(dict.fromkeys(str(model.action(action)) for action in range(model.n_actions)))
-    choices = [range(*model.action_start[index : index + 2].tolist()) for index in pairs]
-    offered = dict.fromkeys(str(model.action(action)) for each in choices if len(each) > 1 for action in each)
+    offered = dict.fromkeys(
+        str(model.action(action)) for each in map(model.actions, pairs) if len(each) > 1 for action in each
+    )
     worth = _parts(list(offered))
     numbers = bool(worth) and not any(isinstance(each, str) for each in worth)
     columns, rows = (sorted({pair[i] for pair in pairs.values()}) for i in (0, 1))

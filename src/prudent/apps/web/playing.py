@@ -31,7 +31,7 @@ def played(plan: Plan, seed: int) -> dict[str, Any]:
     while not model.is_goal[state] and len(steps) < STEPS:
         told = plan.explain_left(model.state(state), spent, agent.left)
         action = model.find_action(state, told.action)
-        outcome = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
+        outcome = np.array(model.outcomes(action))
         outcome = outcome[model.probability[outcome] > 0]
         chance = model.probability[outcome]
         drawn = int(rng.choice(len(outcome), p=chance / chance.sum()))

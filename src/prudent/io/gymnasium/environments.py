@@ -69,7 +69,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
         model, state = self.model, self._state
         if state is None or self._ends[state]:
             raise PrudentError("the run is over, or has not begun: call reset()")
-        own = range(int(model.action_start[state]), int(model.action_start[state + 1]))
+        own = model.actions(state)
         known = self.action_space.contains(action)
         played = next((a for a in own if known and self._number[a] == action), None)
         if played is None:
@@ -78,8 +78,8 @@ class SSPEnv(gymnasium.Env[Any, Any]):
                 what = "its actions are" if known else "give the number of an action:"
                 raise PrudentError(f"state {model.state(state)!r} has no action {action!r}; {what} {names}")
             return state, 0.0, False, False, {"action_mask": self.action_masks(), "unavailable": True}
-        first, last = int(model.outcome_start[played]), int(model.outcome_start[played + 1])
-        outcome = first + self._drawn(model.probability[first:last])
+        outcomes = model.outcomes(played)
+        outcome = outcomes[self._drawn(model.probability[outcomes.start : outcomes.stop])]
         self._state = int(model.successor[outcome])
         reward = 0.0 - float(model.cost[outcome])
         return self._state, reward, bool(self._ends[self._state]), False, {"action_mask": self.action_masks()}
@@ -107,7 +107,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
             row: dict[int, list[tuple[float, int, float, bool]]] = {}
             if self.unavailable == "stay":
                 row = {action: [(1.0, state, 0.0, ends[state])] for action in range(len(self.actions))}
-            for a in range(int(model.action_start[state]), int(model.action_start[state + 1])):
+            for a in model.actions(state):
                 row[int(self._number[a])] = [
                     (chance[o], after[o], 0.0 - price[o], ends[after[o]]) for o in range(start[a], start[a + 1])
                 ]

@@ -1,4 +1,4 @@
-"""Models as JSON, plain or gzipped; :mod:`prudent.io.json.read` describes the format."""
+"""Models as JSON, plain or gzipped; :mod:`prudent.io.json_read` describes the format."""
 
 import json
 from itertools import pairwise

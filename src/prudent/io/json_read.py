@@ -1,4 +1,4 @@
-"""Models as JSON, plain or gzipped: ``parse``; :mod:`prudent.io.json.write` writes them.
+"""Models as JSON, plain or gzipped: ``parse``; :mod:`prudent.io.json_write` writes them.
 
     {"format": "prudent-ssp", "version": 1, "initial": "s0", "goals": ["g"],
      "transitions": [{"state": "s0", "action": "a", "outcomes": [{"p": 1, "to": "g", "cost": 2.5}]}]}
@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import ModelError, PrudentError, naming, printable
-from prudent.io.json.write import FORMAT, VERSION
+from prudent.io.json_write import FORMAT, VERSION
 from prudent.io.untrusted import checked, document, gunzipped, shown, utf8
 from prudent.models.intervals import Intervals
-from prudent.models.rows import offsets, starts
+from prudent.models.rows import FloatArray, offsets, starts
 from prudent.models.ssp import SSP, SUM_TOLERANCE
 
 __all__ = ["parse"]
@@ -231,41 +231,33 @@ def _outcomes(rows: list[list[Any]], states: _States) -> Any:
         return None
     found = {"probability": probability, "successor": successor, "cost": cost}
     if "count" in more:
-        found["count"] = np.array(more["count"], dtype=np.float64)
+        found["count"] = more["count"]
     if "low" in more:
-        low, high = (np.array(more[name], dtype=np.float64) for name in ("low", "high"))
-        found["intervals"] = Intervals(
-            np.where(np.isnan(low), probability, low), np.where(np.isnan(high), probability, high)
-        )
+        low, high = (np.where(np.isnan(more[name]), probability, more[name]) for name in ("low", "high"))
+        found["intervals"] = Intervals(low, high)
     return found
 
 
-def _extras(rows: list[Any]) -> dict[str, list[float]] | None:
+def _extras(rows: list[Any]) -> dict[str, FloatArray] | None:
     """Return the counts and the bounds of all outcomes, nan where there are none; None if one is malformed."""
     if set(map(type, rows)) <= {dict} and set(map(len, rows)) <= {len(OUTCOME)}:
         return {}
-    more: dict[str, list[float]] = {}
+    found: dict[str, FloatArray] = {}
     try:
         for name in MORE:
             column = [row.get(name) for row in rows]
             if not set(map(type, column)) <= {float, int, type(None)}:
                 return None
-            if any(value is not None for value in column):
-                more[name] = [math.nan if value is None else float(value) for value in column]
+            found[name] = np.array([math.nan if value is None else float(value) for value in column])
         alike = all(row.keys() <= {*OUTCOME, *MORE} and row.keys() >= OUTCOME.keys() for row in rows)
     except (AttributeError, OverflowError):
         return None
-    if not alike or ("low" in more) != ("high" in more):
+    count, low, high = found.values()
+    exact = np.isnan(low) & np.isnan(high)
+    counted = np.isnan(count).all() or ((count >= 0) & (count < math.inf)).all()
+    if not (alike and counted and (exact | ((low >= 0) & (low <= high) & (high <= 1 + SUM_TOLERANCE))).all()):
         return None
-    if "count" in more and any(map(math.isnan, more["count"])):
-        return None
-    if "count" in more and not all(0 <= value < math.inf for value in more["count"]):
-        return None
-    if "low" in more:
-        for low, high in zip(more["low"], more["high"], strict=True):
-            if math.isnan(low) != math.isnan(high) or low < 0 or high > 1 + SUM_TOLERANCE or low > high:
-                return None
-    return more
+    return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
 def _mend(transitions: dict[str, list[Any]], line: Sequence[int], states: _States, problems: _Problems) -> None:

@@ -1,1 +1,0 @@
-"""Prudent's own model files."""
