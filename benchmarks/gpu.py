@@ -23,12 +23,12 @@ from prudent.engine.sweep.bounded import bounded_sweep
 from prudent.engine.sweep.device_tiles import device_model
 from prudent.engine.sweep.level_layout import level_layout
 from prudent.engine.sweep.tile_layout import tiling_of
-from prudent.engine.values.expected_cost import claim_terms_on, least_expected_cost
+from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.methods.exact import exact
 from prudent.methods.solution import Solution
 from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits, in_force
+from prudent.runtime.limits import Limits
 
 KNOWN = {
     "random-1000000": (189.106621, 47.739151),
@@ -53,12 +53,11 @@ def timed(model: prudent.SSP, alpha: float, device: str, turns: int) -> Timed:
     best: Timed | None = None
     for _ in range(turns):
         limits = Limits.of(None, None, device=device)
-        with in_force(limits):
-            began = now()
-            prepared = prepare(model, None, limits)
-            lay_out(prepared, limits)
-            ready = now()
-            found = Timed(prepared, exact(prepared, alpha, limits), ready - began, now() - ready)
+        began = now()
+        prepared = prepare(model, None, limits)
+        lay_out(prepared, limits)
+        ready = now()
+        found = Timed(prepared, exact(prepared, alpha, limits), ready - began, now() - ready)
         best = found if best is None or found.solve < best.solve else best
     assert best is not None
     return best
@@ -72,9 +71,9 @@ def lay_out(prepared: Prepared, limits: Limits) -> None:
     if device is None:
         return
     if prepared.acyclic and tiling is not None:
-        device_model(device, tiling)
-    elif device_rows(device, prepared) is not None:
-        claim_terms_on(device, prepared)
+        device_model(device, prepared)
+    else:
+        device_rows(device, prepared)
 
 
 def sweep_rate(model: prudent.SSP, alpha: float, turns: int) -> tuple[float, float]:
@@ -82,13 +81,12 @@ def sweep_rate(model: prudent.SSP, alpha: float, turns: int) -> tuple[float, flo
     least = np.inf
     for _ in range(turns):
         limits = Limits.of(None, None, device="gpu")
-        with in_force(limits):
-            prepared = prepare(model, None, limits)
-            lay_out(prepared, limits)
-            expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
-            began = now()
-            swept = bounded_sweep(prepared, expected.base, worst, limits, alpha=alpha)
-            least = min(least, now() - began)
+        prepared = prepare(model, None, limits)
+        lay_out(prepared, limits)
+        expected, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
+        began = now()
+        swept = bounded_sweep(prepared, expected.base, worst, limits, alpha=alpha)
+        least = min(least, now() - began)
     return least, 2 * len(prepared.cost) * len(swept.excess) / least
 
 

@@ -7,7 +7,7 @@ take the arguments of those in the CUDA files, in the same order; lines there sa
 import numpy as np
 
 from prudent.engine.sweep.device_levels import LANES
-from prudent.runtime.gpu import BLOCK, remembered
+from prudent.runtime.gpu import BLOCK, latest
 
 UNREACHED = 2**62
 
@@ -18,7 +18,7 @@ class StandIn:
     name = "stand-in"
 
     def __init__(self, free=2**40):
-        self.free, self.launched, self._known, self.under_way = free, [], [], 0
+        self.free, self.launched, self.latest, self.under_way = free, [], latest(), 0
 
     def up(self, array):
         return np.array(array)
@@ -44,9 +44,6 @@ class StandIn:
             return there
 
         return wait
-
-    def once(self, owner, make, name):
-        return remembered(self._known, owner, make, name)
 
 
 class _Kernels:

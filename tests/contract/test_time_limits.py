@@ -15,7 +15,7 @@ from cycles import spread, walk
 from prudent.engine.prepare import prepare
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits, in_force
+from prudent.runtime.limits import Limits
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import limits as benchmark
@@ -57,8 +57,7 @@ def test_bounds_on_an_expected_cost_that_was_not_finished_hold(make, share):
     began = now()
     exact = least_expected_cost(prepare(model))
     prepared = prepare(model)
-    with in_force(Limits(10**9, max(share * (now() - began), 1e-9))):
-        found = least_expected_cost(prepared)
+    found = least_expected_cost(prepared, Limits(10**9, max(share * (now() - began), 1e-9)))
     assert (found.lower <= exact.upper * (1 + 1e-12)).all() and (exact.lower <= found.upper * (1 + 1e-12)).all()
     alone = prepared.playing(found.choice)
     assert alone.any() and np.isfinite(found.value).all()

@@ -1,5 +1,7 @@
 """Sweeps on a device, part by part: layers, windows, rows of actions on their way, bounds, checkpoints, memory."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from random_models import random_model
@@ -19,7 +21,7 @@ from prudent.engine.values import device_values
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.policies.chain import backward_from_each, spent_budget
-from prudent.runtime.limits import Limits, in_force
+from prudent.runtime.limits import Limits
 from standin import StandIn
 
 CYCLIC = (0, 4, 8, 20)
@@ -157,10 +159,8 @@ def test_who_sweeps_what(device):
 @pytest.mark.parametrize("number", CYCLIC)
 def test_expected_and_worst_costs(device, number):
     cpu, ours = prepared_model(number), prepared_model(number)
-    limits = Limits.of(None, None)
-    limits.device = device
-    with in_force(limits):
-        found, worst = least_expected_cost(ours), least_worst_case(ours)
+    limits = replace(Limits.of(None, None), device=device)
+    found, worst = least_expected_cost(ours, limits), least_worst_case(ours, limits)
     known, known_worst = least_expected_cost(cpu), least_worst_case(cpu)
     assert np.allclose(found.value, known.value, rtol=1e-12)
     assert (found.lower <= known.upper).all() and (known.lower <= found.upper).all()
@@ -176,8 +176,7 @@ def test_a_policy_is_evaluated_backwards(device, monkeypatch, number, narrow):
     model = random_model(number)
     policy = prudent.solve(model, 0.1, step=1.0).policy
     assert policy.level > 0
-    cpu, limits = backward_from_each(policy, spent_budget(policy)), Limits.of(None, None)
-    limits.device = device
+    cpu, limits = backward_from_each(policy, spent_budget(policy)), replace(Limits.of(None, None), device=device)
     found = backward_from_each(policy, spent_budget(policy), limits)
     if isinstance(device, StandIn):
         assert "follow" in "".join(device.launched)
@@ -191,19 +190,15 @@ def test_bounded_worst_cases_with_cycles(device):
         "b": {"on": [(0.5, "g", 4.0), (0.5, "g", 1.0)], "back": [(0.9, "a", 1.0), (0.1, "g", 1.0)]},
     }
     model = prudent.build("a", lambda state: table.get(state, {}))
-    ours, limits = prepare(model), Limits.of(None, None)
-    limits.device = device
-    with in_force(limits):
-        assert not ours.acyclic
-        assert least_worst_case(ours).value.max() < UNREACHED
-        worst = least_worst_case(ours)
+    ours, limits = prepare(model), replace(Limits.of(None, None), device=device)
+    assert not ours.acyclic
+    worst = least_worst_case(ours, limits)
+    assert worst.value.max() < UNREACHED
     assert (worst.value == least_worst_case(prepare(model)).value).all()
 
 
 def test_values_that_come_slowly_are_found_on_the_cpu(device, monkeypatch):
     monkeypatch.setattr(device_values, "PASSES", 8)
-    ours, limits = prepare(random_model(0), 1.0), Limits.of(None, None)
-    limits.device = device
-    with in_force(limits):
-        found = least_expected_cost(ours)
+    ours, limits = prepare(random_model(0), 1.0), replace(Limits.of(None, None), device=device)
+    found = least_expected_cost(ours, limits)
     assert (found.value == least_expected_cost(prepare(random_model(0), 1.0)).value).all()

@@ -1,14 +1,14 @@
 """The rows of a model on a device, by place, as compact as possible: every level of a sweep reads all of them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.places import places_of
-from prudent.engine.prepared import Prepared
-from prudent.runtime.gpu import Device, Kernels
+from prudent.engine.prepared import Prepared, once
+from prudent.runtime.gpu import Device, Kernels, Resident
 from prudent.runtime.limits import room_on
 
 __all__ = ["DeviceRows", "Run", "device_rows"]
@@ -48,8 +48,6 @@ class DeviceRows:
     successor: Any  # (n_outcomes,)  int32, a place
     cost: Any  # (n_outcomes,)
     mean_cost: Any  # (n_actions,)
-    # The host's arrays that are here by place; chosen actions are numbered within their states.
-    known: list[tuple[object, Any]] = field(default_factory=list)
 
     @property
     def n_states(self) -> int:
@@ -76,31 +74,33 @@ class DeviceRows:
 
     def by_place(self, values: NDArray[Any]) -> Any:
         """Return an entry for each state on the device, by place."""
-        return self._brought(values, self.state)
+        return self.device.take(self.device.up(values), self.state)
 
     def by_action_place(self, values: NDArray[Any]) -> Any:
         """Return an entry for each action on the device, by place."""
-        return self._brought(values, self.action)
+        return self.device.take(self.device.up(values), self.action)
 
-    def here(self, there: object) -> Any | None:
-        """Return the device's copy of an array of the host, or of another object, if it was kept."""
-        return next((here for each, here in self.known if each is there), None)
+    def by_state(self, values: Any) -> NDArray[Any]:
+        """Return an entry for each state on the host."""
+        return self.device.down_later(self.device.take(values, self.place))()
 
-    def _brought(self, values: NDArray[Any], index: Any) -> Any:
-        here = self.here(values)
-        return self.device.take(self.device.up(values), index) if here is None else here
-
-    def by_state(self, values: Any, *, keep: bool = False) -> NDArray[Any]:
-        """Return an entry for each state on the host; with ``keep``, the device keeps them for the next request."""
-        found = self.device.down_later(self.device.take(values, self.place))()
-        if keep:
-            self.known.append((found, values))
+    def by_action(self, values: Any) -> NDArray[Any]:
+        """Return an entry for each action on the host."""
+        there = self.device.down(values)
+        found = np.empty_like(there)
+        found[self.device.down(self.action)] = there
         return found
 
 
 def device_rows(device: Device, prepared: Prepared) -> DeviceRows | None:
     """Return the rows of a model on a device; None if there are free cycles, or too many outcomes."""
-    return device.once(prepared, lambda: _rows(device, prepared), "rows")
+    return _resident(prepared).on(device, lambda: _rows(device, prepared))
+
+
+@once
+def _resident(prepared: Prepared) -> Resident:
+    """Return where the rows are, if they are on a device."""
+    return Resident()
 
 
 def _rows(device: Device, prepared: Prepared) -> DeviceRows | None:

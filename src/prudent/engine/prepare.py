@@ -33,7 +33,7 @@ from prudent.engine.cost_step import (
     fine_lattice,
     usual_step,
 )
-from prudent.engine.prepared import PASSES, Members, Prepared
+from prudent.engine.prepared import PASSES, Graph, Members, Prepared
 from prudent.errors import PrudentError, as_number
 from prudent.kernels.acyclic import luck_ahead
 from prudent.kernels.counting import (
@@ -61,7 +61,7 @@ from prudent.models.ssp import SSP
 from prudent.runtime.limits import UNLIMITED, Limits
 from prudent.runtime.team import cut, in_parts
 
-__all__ = ["Trapped", "at_step", "prepare"]
+__all__ = ["Trapped", "prepare", "rounded_to"]
 
 
 RARELY = 1e-290
@@ -69,8 +69,6 @@ RARELY = 1e-290
 
 MOST_SHOWN = 12
 """The most states of a cycle that a message lists."""
-
-AT_STEP = "the same with costs rounded to another step"
 
 
 class Trapped(PrudentError):
@@ -160,7 +158,7 @@ def prepare(
         flat, collapsed_to, inner_action = _collapsed(flat, free_below)
         flat, plays = _without_free_loops(model, flat, free_below)
     same = (flat.n_states, len(flat.cost)) == size
-    flat, free_stop, mean_cost = _merged(flat, free_below, stride)
+    flat, free_stop = _merged(flat, free_below)
 
     known = pruned_to[: model.n_states] >= 0
     state_of, state_luck = (
@@ -170,7 +168,7 @@ def prepare(
     state_of[known] = collapsed_to[pruned_to[: model.n_states][known]]
     state_luck[known] = luck[pruned_to[: model.n_states][known]]
     scale = CostScale(lattice, stride, step, rounded, slip, state_luck, start_luck)
-    prepared = Prepared(
+    return Prepared(
         model=model,
         scale=scale,
         members=Members(model, state_of, inner_action),
@@ -186,43 +184,29 @@ def prepare(
         model_action=flat.model_action,
         plays=plays,
         between=between,
-        threads=limits.threads,
+        # If nothing was merged, its components are those already found.
+        graph=Graph(flat.action_start, flat.outcome_start, flat.successor, limits.threads, order if same else None),
     )
-    if same:  # then its components are those already found
-        prepared.__dict__["order"] = order
-    prepared.__dict__["mean_cost"] = mean_cost
-    return prepared
 
 
-def at_step(prepared: Prepared, step: float, limits: Limits) -> Prepared:
+def rounded_to(prepared: Prepared, step: float) -> Prepared | None:
     """Return a model that was prepared without a step with costs rounded up to one: like ``prepare``, but faster.
 
-    Lattice, best luck and collapsed states do not depend on the step, unless it is not a multiple of the lattice's.
-    The last result is cached.
+    Lattice, best luck and collapsed states do not depend on the step, unless it is not a multiple of the lattice's, or
+    levels are not rounded costs: then return None.
     """
-    last: Prepared | None = prepared.known.get(AT_STEP)
-    if last is None or last.scale.step != step:
-        last = prepared.known[AT_STEP] = _at_step(prepared, step, limits)
-    return last
-
-
-def _at_step(prepared: Prepared, step: float, limits: Limits) -> Prepared:
     scale = prepared.scale
     if not step / scale.lattice.step < UNREACHED:
-        return prepare(prepared.model, step, limits)
+        return None
     stride = round(step / scale.lattice.step)
     least = 2**SPARE if scale.slip > 0 else 1
     fits = step <= USUAL * scale.step if scale.slip > 0 else multiple(step, scale.lattice.step)
     if not fits or stride < least or step > COARSEST * float(np.abs(prepared.model.cost).max(initial=0.0)):
-        return prepare(prepared.model, step, limits)
+        return None
     if scale.slip == 0 and not (prepared.fine % stride).any():  # then levels are not rounded costs
-        return prepare(prepared.model, step, limits)
+        return None
     scale = replace(scale, stride=stride, step=step, rounded=True)
-    other = replace(prepared, scale=scale, cost=scale.up(prepared.fine))
-    for name in ("order", "entering", "distance"):
-        if name in prepared.__dict__:
-            other.__dict__[name] = prepared.__dict__[name]
-    return other
+    return replace(prepared, scale=scale, cost=scale.up(prepared.fine))
 
 
 def _opened(model: SSP, threads: int) -> _Flat:
@@ -384,17 +368,12 @@ def _without_short_cycles(flat: _Flat, stride: int) -> _Flat:
     return replace(flat, cost=np.where(inside, 0, flat.cost)) if inside.any() else flat
 
 
-def _merged(flat: _Flat, free_below: int, stride: int) -> tuple[_Flat, IntArray, FloatArray]:
-    """Sort each action's outcomes by cost, free ones first, and merge equal ones.
-
-    Also return where the free outcomes of each action end, and its expected cost in levels.
-    """
+def _merged(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray]:
+    """Sort each action's outcomes by cost and merge equal ones; also return where the free ones, at first, end."""
     n, start, probability = len(flat.cost), flat.outcome_start, np.empty(len(flat.cost))
     size, free = np.empty(flat.n_actions, dtype=np.int64), np.empty(flat.n_actions, dtype=np.int64)
-    rows, mean = (read_only(flat.probability), flat.cost, flat.successor), np.empty(flat.n_actions)
-    in_parts(
-        flat.threads, sort_rows, n, cut(start), start, free_below, float(stride), *rows, probability, size, free, mean
-    )
+    rows = read_only(flat.probability), flat.cost, flat.successor
+    in_parts(flat.threads, sort_rows, n, cut(start), start, free_below, *rows, probability, size, free)
     merged = start
     if size.sum() < n:
         merged = offsets(size)
@@ -405,7 +384,7 @@ def _merged(flat: _Flat, free_below: int, stride: int) -> tuple[_Flat, IntArray,
         flat, outcome_start=merged, probability=probability[:n], successor=flat.successor[:n], cost=flat.cost[:n]
     )
     free += merged[:-1]
-    return flat, free, mean
+    return flat, free
 
 
 def _trapped(model: SSP, flat: _Flat, original: IntArray) -> str:

@@ -5,9 +5,9 @@ Costs are whole, non-negative numbers of *levels* above best luck; zero-cost end
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -22,12 +22,37 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
 from prudent.runtime.team import cut, in_parts
 
-__all__ = ["PASSES", "Members", "Prepared", "choice_type", "once", "recall", "remember", "restrict", "restrict_to"]
+__all__ = [
+    "PASSES",
+    "Graph",
+    "Members",
+    "Prepared",
+    "choice_type",
+    "keep",
+    "kept",
+    "once",
+    "restrict",
+    "restrict_to",
+]
 
 PASSES = 16
 """The most passes over all outcomes in a search for least totals; then the search continues state by state."""
 
+Found = dict[Callable[..., Any], Any]
+"""Values found so far, each under the function that found it."""
+
+
+class Owner(Protocol):
+    """What keeps the values that functions find for it."""
+
+    @property
+    def found(self) -> Found:
+        """The values found so far."""
+
+
 T = TypeVar("T")
+P = ParamSpec("P")
+Keeps = TypeVar("Keeps", bound=Owner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +93,40 @@ class Members:
 
 
 @dataclass(frozen=True, eq=False)
+class Graph(Rows):
+    """Where outcomes lead, whatever they cost and however likely they are: all steps of a model share it."""
+
+    action_start: IntArray  # (n_states + 1,)
+    outcome_start: IntArray  # (n_actions + 1,)
+    successor: IntArray  # (n_outcomes,)
+    threads: int  # that find the rest; no number depends on it
+    known: Order | None = None  # the order, if it was found before
+
+    @cached_property
+    def order(self) -> Order:
+        """The components, successors first; without cycles, in layers."""
+        return self.known or ordered_blocks(self.arc_start, self.successor, threads=self.threads)
+
+    @cached_property
+    def entering(self) -> tuple[IntArray, IntArray]:
+        """The outcomes that lead to each state: their starts and the outcomes."""
+        return entering(self.successor, self.n_states)
+
+    @cached_property
+    def distance(self) -> IntArray:
+        """The fewest actions after which each state can be at a goal."""
+        return self.least_ahead(None)
+
+    def least_ahead(self, cost: IntArray | None) -> IntArray:
+        """Return the least total of outcomes' costs on a path to a goal from every state; without costs, of actions."""
+        least = np.where(self.is_goal, 0, UNREACHED)
+        if not least_ahead(self.arc_start, self.successor, cost, least, PASSES, self.threads):
+            cost = np.ones_like(self.successor) if cost is None else cost
+            least_by_state(self, self.successor, self.entering, cost, least)
+        return least
+
+
+@dataclass(frozen=True, eq=False)
 class Prepared(Rows):
     """A model ready for planning: costs are whole levels, at least 0; zero-cost end components are collapsed."""
 
@@ -84,8 +143,9 @@ class Prepared(Rows):
     cost: IntArray  # (n_outcomes,)  in levels
     model_action: IntArray  # (n_actions,)  the model's action; -1: the draw of the initial state
     plays: FloatArray  # (n_actions,)  expected number of plays in a row, since free loops are dropped
+    graph: Graph  # of the same rows
     between: bool = False  # whether costs may lie between levels: ``cost`` is then ``fine``, rounded up
-    threads: int = 1  # how many find its values, which do not depend on it
+    found: Found = field(default_factory=dict, init=False, repr=False)  # by functions that are computed once
 
     @cached_property
     def mean_cost(self) -> FloatArray:
@@ -113,34 +173,46 @@ class Prepared(Rows):
         """The components of the zero-cost graph, successors first; also successors at less than a level ``between``."""
         if self.acyclic:
             return self.blocks
-        stop = np.empty(self.n_actions, dtype=np.int64)
-        free = (self.fine, self.scale.stride) if self.between else (self.cost, 1)
-        in_parts(self.threads, stop_below, len(self.cost), cut(self.outcome_start), self.outcome_start, *free, stop)
-        found = peeled(self.action_start, self.outcome_start, stop, self.successor, self.threads)
-        if found is None:
-            inside = free[0] < free[1]
-            return ordered_blocks(offsets(inside)[self.arc_start], self.successor[inside], threads=self.threads).blocks
-        order, layer = found
-        self.__dict__["free_depth"] = layer[order.blocks[1]]
-        return order.blocks
+        if self._peeled is not None:
+            return self._peeled[0].blocks
+        below, limit = self._free
+        inside = below < limit
+        return ordered_blocks(offsets(inside)[self.arc_start], self.successor[inside], threads=self.threads).blocks
 
     @cached_property
     def free_depth(self) -> IntArray:
         """(n_blocks,)  The most such outcomes, from block to block, on a path from each of the free blocks."""
         block_start, _, block_of = self.free_blocks
-        if "free_depth" in self.__dict__:  # found with the blocks
-            known: IntArray = self.__dict__["free_depth"]
-            return known
+        if not self.acyclic and self._peeled is not None:
+            order, layer = self._peeled
+            return layer[order.blocks[1]]
         depth, free = np.empty(len(block_start) - 1, dtype=np.int64), self.cost
         if self.between:
             free = self.scale.down(self.fine)
         layers(self.action_start, self.outcome_start, self.successor, free, 1, block_of, depth)
         return depth
 
+    @property
+    def _free(self) -> tuple[IntArray, int]:
+        """Costs, and the limit below which an outcome is free."""
+        return (self.fine, self.scale.stride) if self.between else (self.cost, 1)
+
     @cached_property
+    def _peeled(self) -> tuple[Order, IntArray] | None:
+        """The order along free outcomes and the longest path from each state, if these form few layers."""
+        stop, rows = np.empty(self.n_actions, dtype=np.int64), (cut(self.outcome_start), self.outcome_start)
+        in_parts(self.threads, stop_below, len(self.cost), *rows, *self._free, stop)
+        return peeled(self.action_start, self.outcome_start, stop, self.successor, self.threads)
+
+    @property
+    def threads(self) -> int:
+        """How many threads find its values; no number depends on it."""
+        return self.graph.threads
+
+    @property
     def order(self) -> Order:
         """The components of the whole graph, successors first; without cycles, in layers."""
-        return ordered_blocks(self.arc_start, self.successor, threads=self.threads)
+        return self.graph.order
 
     @property
     def blocks(self) -> Blocks:
@@ -152,23 +224,15 @@ class Prepared(Rows):
         """Whether no state can be visited twice."""
         return self.order.acyclic
 
-    @cached_property
+    @property
     def entering(self) -> tuple[IntArray, IntArray]:
         """The outcomes that lead to each state: their starts and the outcomes."""
-        return entering(self.successor, self.n_states)
+        return self.graph.entering
 
-    @cached_property
+    @property
     def distance(self) -> IntArray:
         """The fewest actions after which each state can be at a goal."""
-        return self.least_ahead(None)
-
-    def least_ahead(self, cost: IntArray | None) -> IntArray:
-        """Return the least total of outcomes' costs on a path to a goal from every state; without costs, of actions."""
-        least = np.where(self.is_goal, 0, UNREACHED)
-        if not least_ahead(self.arc_start, self.successor, cost, least, PASSES, self.threads):
-            cost = np.ones_like(self.cost) if cost is None else cost
-            least_by_state(self, self.successor, self.entering, cost, least)
-        return least
+        return self.graph.distance
 
     def proper_choice(self) -> IntArray:
         """Choose in each state an action that may move closer to a goal: such a policy surely reaches one."""
@@ -234,39 +298,32 @@ class Prepared(Rows):
         """What rounding left out of each outcome's cost, in levels."""
         return self.scale.left_out(self.fine, self.cost)
 
-    @cached_property
-    def known(self) -> dict[str, Any]:
-        """Cached results of functions of this model; see :func:`once`."""
-        return {}
 
+def once(function: Callable[Concatenate[Keeps, P], T]) -> Callable[Concatenate[Keeps, P], T]:
+    """Cache a function's result in its first argument, which owns it; callers must not write to the result.
 
-def once(function: Callable[[Prepared], T]) -> Callable[[Prepared], T]:
-    """Cache a function's result in the prepared model; callers must not write to the result."""
-    name = _named(function)
+    The function itself is the key: it says what is kept, and of which type.  Prepared models cannot have a field for
+    each, since most are found by modules that build on them.  What else a function is given, such as limits, says what
+    it may use, not what to find.
+    """
 
     @wraps(function)
-    def remembered(prepared: Prepared) -> T:
-        known = prepared.known
-        if name not in known:
-            known[name] = function(prepared)
-        found: T = known[name]
-        return found
+    def found(owner: Keeps, *given: P.args, **more: P.kwargs) -> T:
+        if found not in owner.found:
+            owner.found[found] = function(owner, *given, **more)
+        return cast(T, owner.found[found])
 
-    return remembered
+    return cast(Callable[Concatenate[Keeps, P], T], found)
 
 
-def remember(prepared: Prepared, function: Callable[[Prepared], T], found: T) -> None:
-    """Store a known result of a function that is computed once."""
-    prepared.known[_named(function)] = found
+def keep(owner: Owner, function: Callable[Concatenate[Any, ...], T], value: T) -> None:
+    """Let an owner keep the result of a function that is computed once, if it is known otherwise."""
+    owner.found[function] = value
 
 
-def recall(prepared: Prepared, function: Callable[[Prepared], T]) -> T | None:
-    """Return the result of a function that is computed once for a model; None if it was not computed yet."""
-    return prepared.known.get(_named(function))
-
-
-def _named(function: Callable[[Prepared], T]) -> str:
-    return f"{function.__module__}.{function.__qualname__}"
+def kept(owner: Owner, function: Callable[Concatenate[Any, ...], T]) -> T | None:
+    """Return the result of a function that is computed once; None if it was not computed yet."""
+    return owner.found.get(function)
 
 
 def choice_type(prepared: Prepared) -> type[Any]:
@@ -282,17 +339,19 @@ def restrict(prepared: Prepared, choice: IntArray) -> Prepared:
 
 def restrict_to(prepared: Prepared, used: BoolArray) -> Prepared:
     """Return the prepared model with only the ``used`` actions, at least one for each state that has any."""
-    kept = used[prepared.outcome_action]
+    inside = used[prepared.outcome_action]
     outcome_start = offsets(np.diff(prepared.outcome_start)[used])
+    action_start, successor = offsets(used)[prepared.action_start], prepared.successor[inside]
     return replace(
         prepared,
-        action_start=offsets(used)[prepared.action_start],
+        action_start=action_start,
         outcome_start=outcome_start,
         free_stop=outcome_start[:-1] + (prepared.free_stop - prepared.outcome_start[:-1])[used],
-        probability=prepared.probability[kept],
-        successor=prepared.successor[kept],
-        fine=prepared.fine[kept],
-        cost=prepared.cost[kept],
+        probability=prepared.probability[inside],
+        successor=successor,
+        fine=prepared.fine[inside],
+        cost=prepared.cost[inside],
         model_action=prepared.model_action[used],
         plays=prepared.plays[used],
+        graph=Graph(action_start, outcome_start, successor, prepared.threads),
     )

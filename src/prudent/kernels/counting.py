@@ -90,11 +90,11 @@ def above_luck(counters, part, arc_start, successor, luck, cost):
 
 
 @njit(cache=True, nogil=True)
-def sort_rows(counters, part, outcome_start, free_below, unit, probability, cost, successor, into, size, free, mean):
+def sort_rows(counters, part, outcome_start, free_below, probability, cost, successor, into, size, free):
     """Sort each action's outcomes by cost, then successor, and merge those that agree in both.
 
     Costs and successors are sorted in place, probabilities go ``into`` another list.  ``size[a]`` outcomes are left at
-    the beginning of each row; ``free[a]`` of them cost less than ``free_below``.  ``mean[a]`` is as in ``mean_costs``.
+    the beginning of each row; ``free[a]`` of them cost less than ``free_below``.
     """
     room = np.empty(SHORT, np.int64), np.empty(SHORT, np.int64), np.empty(SHORT)
     while True:
@@ -121,7 +121,6 @@ def sort_rows(counters, part, outcome_start, free_below, unit, probability, cost
             free[a] = 0
             while free[a] < size[a] and cost[first + free[a]] < free_below:
                 free[a] += 1
-            mean[a] = mean_cost(first, first + size[a], into, cost, unit)
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)

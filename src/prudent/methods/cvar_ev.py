@@ -57,7 +57,7 @@ class CvarEV(CvarWC):
     def __call__(self, prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         """Return the policy, its own values, and the game's value as the lower bound."""
         solved = self.solve_game(prepared, limits)
-        worst = least_worst_case(prepared)
+        worst = least_worst_case(prepared, limits)
         fallback = self.worst_choice(prepared, worst)
         limit = self._limit(prepared, solved.game, alpha, fallback, limits)
         if self.cost_steps is None:
@@ -82,7 +82,7 @@ class CvarEV(CvarWC):
         self, prepared: Prepared, worst: WorstCase, fallback: IntArray, limit: int, limits: Limits
     ) -> NDArray[np.int32]:
         """Return the exact method's actions if no run need exceed the budget, and the fallback elsewhere."""
-        least = least_expected_cost(prepared)
+        least = least_expected_cost(prepared, limits)
         tables = budget_sweep(prepared, least.base, least.choice, worst, limits, most=limit, aims=PLAN)
         if tables.stopped == "interrupted":
             raise KeyboardInterrupt
@@ -102,7 +102,7 @@ class CvarEV(CvarWC):
         if self.cost_steps < 1:
             raise PrudentError(f"cost_steps is {self.cost_steps!r}; it must be at least 1, or None for every level")
         width = max(limit, 1) / self.cost_steps
-        least = least_expected_cost(prepared)
+        least = least_expected_cost(prepared, limits)
         value = np.repeat(least.value[:, None], self.cost_steps + 1, axis=1)
         arguments = (
             game,

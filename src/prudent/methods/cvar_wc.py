@@ -44,7 +44,7 @@ from prudent.policies.chain import forward, spent_budget
 from prudent.policies.distribution import Distribution
 from prudent.policies.own_tail import AFFORDED
 from prudent.policies.unrolled import UnrolledPolicy
-from prudent.runtime.limits import Limits, go_on, in_force
+from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
 
 __all__ = ["CvarWC", "GameValue", "chow_grid", "solution", "unroll"]
@@ -99,7 +99,7 @@ class CvarWC:
     def __call__(self, prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         """Return the policy of the game, its own values, and the game's value as the lower bound."""
         solved = self.solve_game(prepared, limits)
-        worst = least_worst_case(prepared)
+        worst = least_worst_case(prepared, limits)
         policy = unroll(prepared, solved.game, alpha, self.zero, self.worst_choice(prepared, worst)[None])
         return solution(policy, solved, worst, alpha, limits)
 
@@ -114,13 +114,13 @@ class CvarWC:
         bound = game.value[prepared.start].copy()
         if floor > 0:
             game, change, sweeps = self._played(prepared, grid, floor, limits)
-        least = float(surely_expected(prepared)[prepared.start])
-        return GameValue(game, bound, change, sweeps, least, true_worst_case(prepared))
+        least = float(surely_expected(prepared, limits)[prepared.start])
+        return GameValue(game, bound, change, sweeps, least, true_worst_case(prepared, limits))
 
     def _played(self, prepared: Prepared, grid: FloatArray, floor: float, limits: Limits) -> tuple[Game, float, int]:
         """Return a game, the largest change of its last sweep, in levels, and the number of sweeps."""
-        start = least_expected_cost(prepared)
-        value = surely_expected(prepared)[:, None] * grid
+        start = least_expected_cost(prepared, limits)
+        value = surely_expected(prepared, limits)[:, None] * grid
         game = Game(
             prepared.action_start,
             prepared.outcome_start,
@@ -172,8 +172,7 @@ class CvarWC:
 def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha: float, limits: Limits) -> Solution:
     """Return a policy with its own exact values and the game's bound; unknown values are nan."""
     prepared = policy.prepared
-    with in_force(limits):
-        tail = spent_budget(policy)
+    tail = spent_budget(policy, limits)
     found = charged = _distribution(policy, tail, alpha, limits)
     if prepared.scale.rounded:
         charged = _distribution(policy, tail, alpha, limits, charged=True)
@@ -182,7 +181,7 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
         cvar, expected = prepared.scale.in_levels(found.cvar(alpha)), prepared.scale.in_levels(found.mean)
         upper = prepared.scale.in_levels(charged.cvar(alpha))
     # The part that the distribution cuts off costs at most the tail's upper bound.
-    error, cut = path_rounding(prepared, tail.steps), 0.0
+    error, cut = path_rounding(prepared, tail.steps(limits)), 0.0
     if charged is not None and charged.missing > 0:
         cut = charged.missing / alpha * float((tail.upper - tail.value).max())
         error += cut / max(cvar, 1.0)

@@ -53,7 +53,7 @@ from prudent.models.rows import BoolArray, FloatArray
 from prudent.policies.chain import Values, backward, backward_from_each
 from prudent.policies.own_tail import UNKNOWN, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, Stopped, in_force
+from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 
 __all__ = [
     "SECOND",
@@ -112,7 +112,7 @@ class Explored:
         )
         return np.stack([swept.excess, above, swept.mean])
 
-    def values_of(self, policy: BudgetPolicy, limits: Limits | None = None) -> Values:
+    def values_of(self, policy: BudgetPolicy, limits: Limits = UNLIMITED) -> Values:
         """Return these values for the policy of one budget; evaluate it only if the sweep does not have them."""
         if not self.swept.measured:
             return backward(policy, self.expected, limits)
@@ -142,8 +142,7 @@ def exact(
     """
     with limits:  # after Ctrl-C, evaluate what was swept
         explored = explore(prepared, alpha, limits, bounded=bounded, focus=focus)
-        with in_force(rest := limits.for_the_rest):
-            return solution_for(explored, alpha, last=True, limits=rest)
+        return solution_for(explored, alpha, last=True, limits=limits.for_the_rest)
 
 
 def explore(
@@ -156,15 +155,15 @@ def explore(
     most: int = UNREACHED,
 ) -> Explored:
     """Sweep the budgets as far as alpha requires, up to ``most``."""
-    expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
+    expected, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
     if focus is None:
         swept = bounded_sweep(prepared, expected.base, worst, limits, alpha=alpha, most=most, bounded=bounded)
     else:
         swept = focused_sweep(prepared, expected, worst, focus, limits)
-    return Explored(prepared, expected, swept, float(surely_expected(prepared)[prepared.start]))
+    return Explored(prepared, expected, swept, float(surely_expected(prepared, limits)[prepared.start]))
 
 
-def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits: Limits | None = None) -> Solution:
+def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits: Limits = UNLIMITED) -> Solution:
     """Return the best policy for an alpha, evaluated within the limits; with ``last`` the sweep is not used again."""
     prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
     w, attains = explored.budgets(alpha)
@@ -179,7 +178,7 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits
         most = w + float(explored.swept.excess[w]) * (1 + TIE) / alpha
         own = _within(lambda: own_tail(policy, expected, most, alpha, limits=limits), UNKNOWN)
     cvar, mean, upper = own.cvar, own.mean, own.upper
-    if own is UNKNOWN and limits is not None:
+    if own is UNKNOWN:
         stopped = stopped or limits.stop
     if own.notes or own.error > SECOND:  # the policy is too large to evaluate, or errors add up over its long runs
         swept = explored.swept
@@ -199,7 +198,7 @@ def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits
         expected_lower=second if complete else explored.least,
         lower=lower,
         upper=upper,
-        worst=true_worst_case(prepared),
+        worst=true_worst_case(prepared, limits),
         steps=own.steps,
         stopped=stopped,
         notes=own.notes,

@@ -74,7 +74,7 @@ def exceeding(
 
     Probabilities within the relative tolerance ``tie`` count as equal.  If ``partial``, limits may end the sweep early.
     """
-    expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
+    expected, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
     value = np.minimum(worst.value + 1, UNREACHED)
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: they lower the expected cost
     ends = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED))

@@ -44,7 +44,7 @@ class LeastExcess:
 
 def least_excess(prepared: Prepared, w: int, part: float, limits: Limits) -> LeastExcess:
     """Return the policy of least excess over ``w + part`` levels, the part below 1."""
-    least, worst = least_expected_cost(prepared), least_worst_case(prepared)
+    least, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
     value = np.minimum(worst.value + 1, UNREACHED)
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too: they lower the expected cost
     ends, more = WorstCase(value, np.minimum(worst.action_value + 1, UNREACHED)), 1 - part
@@ -54,7 +54,7 @@ def least_excess(prepared: Prepared, w: int, part: float, limits: Limits) -> Lea
     if swept.stopped:
         raise Stopped(swept.stopped, "sweeping the budgets")
     policy = BudgetPolicy.of_rows(prepared, swept.choice[: w + 2].copy(), past_budget=1)
-    sure = float(surely_expected(prepared)[prepared.start])
+    sure = float(surely_expected(prepared, limits)[prepared.start])
     values = Explored(prepared, gone, swept, sure).values_of(policy, limits)
     upto, row = float(w + part), w + 1
     if rounded:  # a bound from rounded costs has a row for each budget from 0 up

@@ -23,7 +23,7 @@ from prudent.methods.exact import SECOND, exact
 from prudent.methods.solution import Solution
 from prudent.policies.own_tail import AFFORDED, UNFOLLOWED, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, Stopped
+from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 
 __all__ = ["at_hand", "evaluated", "expected"]
 
@@ -38,13 +38,13 @@ SWEPT = 8
 """How much longer a sweep takes than following a policy through as many outcomes and levels."""
 
 
-def at_hand(prepared: Prepared, alpha: float, stopped: str = "") -> Solution:
+def at_hand(prepared: Prepared, alpha: float, stopped: str = "", limits: Limits = UNLIMITED) -> Solution:
     """Return the policy of lowest expected cost, with its bounds, without its tail.
 
     If finding it was stopped, it is the best proper policy found, and its expected cost may be unknown.
     """
-    least, start = least_expected_cost(prepared), prepared.start
-    lower, upper = float(surely_expected(prepared)[start]), float(least.upper[start])
+    least, start = least_expected_cost(prepared, limits), prepared.start
+    lower, upper = float(surely_expected(prepared, limits)[start]), float(least.upper[start])
     known = not stopped or (upper < np.inf and upper - least.lower[start] <= SURE * upper)
     return Solution(
         policy=BudgetPolicy.of_states(prepared, least.choice),
@@ -54,7 +54,7 @@ def at_hand(prepared: Prepared, alpha: float, stopped: str = "") -> Solution:
         expected_lower=lower,
         lower=lower,
         upper=max(upper / alpha * (1 + 4 * UNIT), lower),
-        worst=true_worst_case(prepared),
+        worst=true_worst_case(prepared, limits),
         stopped=stopped,
         notes=(UNFINISHED if not known else UNSWEPT if stopped else UNFOLLOWED,),
     )
@@ -71,12 +71,12 @@ def evaluated(prepared: Prepared, alpha: float, found: Solution) -> Solution:
 
 def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     """Return a policy of lowest expected cost."""
-    least, found = least_expected_cost(prepared), at_hand(prepared, alpha, limits.stop)
+    least, found = least_expected_cost(prepared, limits), at_hand(prepared, alpha, limits.stop, limits)
     if found.stopped:
         return found
     alone = restrict(prepared, least.choice)
     if alpha == 1:  # then CVaR is the expected cost, and VaR the lowest possible cost
-        level = int(alone.least_ahead(alone.fine)[alone.start])
+        level = int(alone.graph.least_ahead(alone.fine)[alone.start])
         var = float(prepared.scale.lattice.value(prepared.scale.start_luck + level))
         return replace(found, var=var, cvar=max(found.expected, found.lower), notes=())
     try:
@@ -85,7 +85,7 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
             if not (own.notes or own.error > SECOND):
                 cvar = max(own.cvar, found.lower)
                 return replace(found, var=own.var, cvar=cvar, upper=own.upper, steps=own.steps, notes=())
-            levels = likely_levels(prepared, least, least_worst_case(prepared), alpha)
+            levels = likely_levels(prepared, least, least_worst_case(prepared, limits), alpha, limits)
             if levels * followed_per_level(alone) <= AFFORDED / SWEPT:
                 swept = exact(alone, alpha, limits, bounded=False)
                 own_numbers = {name: getattr(swept, name) for name in ("var", "cvar", "upper", "notes", "stopped")}

@@ -110,7 +110,7 @@ def finishing(prepared: Prepared, most: int, limits: Limits) -> Finishing:
 def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, FloatArray, FloatArray, str]:
     """Return the least expected number of arrivals within each budget, bounds on it, and why the sweep ended early."""
     counted, none = _counting_arrivals(prepared), np.zeros(prepared.n_states)
-    ever = least_expected_cost(counted)
+    ever = least_expected_cost(counted, limits)
     enough, most_ever = (float(value[counted.start]) for value in (ever.value * (1 - SETTLED), ever.upper))
     swept = budget_sweep(
         counted,

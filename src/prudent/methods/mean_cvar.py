@@ -128,7 +128,8 @@ class Weighing:
     def _at(self, choice: NDArray[np.generic], budget: int) -> Found:
         choice = choice[: budget + 1]
         policy = BudgetPolicy.of_rows(self.prepared, choice)
-        excess, _, mean = backward_from_each(policy, self.explored.expected)[:, budget].tolist()
+        values = backward_from_each(policy, self.explored.expected, self.limits.without_time)
+        excess, _, mean = values[:, budget].tolist()
         return Found(mean, budget + excess / self.alpha, choice, budget)
 
     def _cheapest(self) -> Found:

@@ -223,5 +223,5 @@ def _touch(weighing: Weighing, choice: NDArray[np.generic]) -> _Touched:
         choice = np.concatenate([choice, np.repeat(choice[-1:], missing, axis=0)])
     choice = choice[: weighing.most + 1]
     policy = BudgetPolicy.of_rows(weighing.prepared, choice)
-    excess, _, mean = backward_from_each(policy, weighing.explored.expected)
+    excess, _, mean = backward_from_each(policy, weighing.explored.expected, weighing.limits.without_time)
     return _Touched(0.0, mean, excess, np.full(len(mean), -np.inf), choice)

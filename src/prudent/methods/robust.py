@@ -47,7 +47,7 @@ from prudent.models.rows import BoolArray
 from prudent.policies.chain import spent_budget
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import UNLIMITED, Limits
 
 __all__ = ["RobustExplored", "explore_against", "robust"]
 
@@ -102,12 +102,12 @@ class RobustExplored:
             return prepared.longest * plays
         return float((w + 1) * (prepared.free_depth.max(initial=0) + 1) * plays + self.worst.steps * plays)
 
-    def own(self, policy: BudgetPolicy, alpha: float, limits: Limits | None = None) -> tuple[Nominal, tuple[str, ...]]:
+    def own(self, policy: BudgetPolicy, alpha: float, limits: Limits = UNLIMITED) -> tuple[Nominal, tuple[str, ...]]:
         """Return a policy's numbers in the model itself, in levels except for VaR, and notes on unknown ones."""
-        own = own_tail(policy, spent_budget(policy), self.upper(policy.level, alpha), alpha, limits=limits)
+        own = own_tail(policy, spent_budget(policy, limits), self.upper(policy.level, alpha), alpha, limits=limits)
         return Nominal(own.cvar if not own.notes else np.nan, own.var, own.mean), own.notes
 
-    def solution(self, alpha: float, limits: Limits | None = None) -> Solution:
+    def solution(self, alpha: float, limits: Limits = UNLIMITED) -> Solution:
         """Return the best policy for an alpha."""
         prepared, swept = self.prepared, self.swept
         w, attains = self.budgets(alpha)
@@ -123,7 +123,7 @@ class RobustExplored:
             expected_lower=float(swept.mean[attains].min()) * (1 - swept.error) if complete else min(least, upper),
             lower=min(lower, upper),
             upper=upper,
-            worst=true_worst_case(prepared),
+            worst=true_worst_case(prepared, limits),
             steps=self.steps(w),
             stopped=swept.stopped,
             notes=notes,
@@ -137,7 +137,7 @@ def explore_against(
     """Sweep the budgets against nature as far as alpha requires."""
 
     def sweep(model: Uncertain, **more: Any) -> RobustExplored:
-        worst = worst_expected_cost(model)
+        worst = worst_expected_cost(model, limits)
         return RobustExplored(model, worst, robust_sweep(model, worst, alpha, limits), **more)
 
     model, beneath = shared(uncertain(prepared, intervals)), None

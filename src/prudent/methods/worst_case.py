@@ -29,13 +29,13 @@ __all__ = ["worst_case"]
 
 def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     """Return a policy of minimal worst-case cost and, among those, lowest expected cost."""
-    worst, start = least_worst_case(prepared), prepared.start
+    worst, start = least_worst_case(prepared, limits), prepared.start
     w = int(worst.value[start])
     if w == UNREACHED:
         note = "no policy bounds the cost; this is the policy of lowest expected cost"
         found = expected(prepared, alpha, limits)
         return replace(found, notes=(note, *found.notes))
-    least = least_expected_cost(prepared)
+    least = least_expected_cost(prepared, limits)
     swept = budget_sweep(prepared, least.base, least.choice, worst, limits, most=w, aims=PLAN)
     if swept.stopped == "interrupted":
         raise KeyboardInterrupt
@@ -47,8 +47,8 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
             "limits; raise time_limit= (--time-limit) or memory= (--memory)"
         )
     policy = BudgetPolicy.of_rows(prepared, swept.choice)
-    values = backward(policy, least)
-    lower = float(surely_expected(prepared)[start])
+    values = backward(policy, least, limits)
+    lower = float(surely_expected(prepared, limits)[start])
     found = Solution(
         policy=policy,
         var=np.nan,
@@ -57,14 +57,14 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         expected_lower=lower,
         lower=lower,
         upper=float(w),
-        worst=true_worst_case(prepared),
+        worst=true_worst_case(prepared, limits),
     )
     try:
-        distribution = charged = forward(policy, most=w + 1)[0]
+        distribution = charged = forward(policy, most=w + 1, limits=limits)[0]
         if prepared.scale.rounded:
-            charged = forward(policy, most=w + 1, charged=True)[0]
+            charged = forward(policy, most=w + 1, charged=True, limits=limits)[0]
     except TooLarge:
         return replace(found, notes=(UNFOLLOWED,))
-    upper = prepared.scale.in_levels(charged.cvar(alpha)) * (1 + path_rounding(prepared, least.steps))
+    upper = prepared.scale.in_levels(charged.cvar(alpha)) * (1 + path_rounding(prepared, least.steps(limits)))
     cvar = prepared.scale.in_levels(distribution.cvar(alpha))
     return replace(found, var=distribution.var(alpha), cvar=cvar, upper=float(min(upper, w)))

@@ -32,7 +32,7 @@ from prudent.planning.job import Job, begin
 from prudent.planning.options import Options
 from prudent.planning.plans import stopped_late
 from prudent.planning.refine import chance_step
-from prudent.runtime.limits import Stopped
+from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.tables import DataFrame, Shown, Table, bounds, certain, frame, number, plain, small
 
 __all__ = ["Chances", "chances"]
@@ -224,13 +224,13 @@ class _Greatest(Question[Bounded]):
 
     def first_step(self, prepared: Prepared) -> float:
         """Return a step whose errors, one for each action, are within the default gap."""
-        return chance_step(prepared, self.job.alpha)
+        return chance_step(prepared, self.job.alpha, self.job.limits)
 
-    def attempt(self, prepared: Prepared) -> Stage[Bounded]:
+    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Bounded]:
         """Sweep the budgets."""
-        level, worst = self.levels(prepared), int(least_worst_case(prepared).value[prepared.start])
+        level, worst = self.levels(prepared), int(least_worst_case(prepared, limits).value[prepared.start])
         most = max(int(min(level.max(initial=0), worst)), 0)
-        found = exceeding(prepared, most, self.job.limits, least=NOTHING, partial=True)
+        found = exceeding(prepared, most, limits, least=NOTHING, partial=True)
         inside = np.clip(level, 0, len(found.chance) - 1)
         some, sure = level >= 0, level >= worst  # best luck is within the budget; some plan never exceeds it
         chance, lower, upper = (
@@ -256,10 +256,10 @@ class _Greatest(Question[Bounded]):
 class _Least(_Greatest):
     """The minimal probabilities of staying within budgets."""
 
-    def attempt(self, prepared: Prepared) -> Stage[Bounded]:
+    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Bounded]:
         """Sweep the budgets."""
         level = self.levels(prepared)
-        found = finishing(prepared, max(int(level.max(initial=0)), 0), self.job.limits)
+        found = finishing(prepared, max(int(level.max(initial=0)), 0), limits)
         inside = np.clip(level, 0, len(found.chance) - 1)
         every = found.chance, found.low, found.high
         chance, lower, upper = (np.where(level >= 0, part[inside], 0.0) for part in every)

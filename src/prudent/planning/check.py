@@ -18,7 +18,7 @@ from prudent.models.ssp import SSP
 from prudent.planning.forecast import Forecast, forecast
 from prudent.planning.options import Options
 from prudent.policies.distribution import check_alpha
-from prudent.runtime.limits import Limits, Stopped, in_force, shown_bytes
+from prudent.runtime.limits import Limits, Stopped, shown_bytes
 from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain
 
 __all__ = ["Report", "about_avoided", "check"]
@@ -219,9 +219,8 @@ def check(
     problems: list[str] = []
     arcs = _arcs(model)
     try:
-        with in_force(limits):
-            how = "to reach the gap" if step is None else f"to multiples of {step:g}"
-            known = _findings(prepare(model, None, limits), arcs, how)
+        how = "to reach the gap" if step is None else f"to multiples of {step:g}"
+        known = _findings(prepare(model, None, limits), arcs, how, limits)
         known["forecast"] = forecast(model, alpha, step, limits)
     except Stopped as stopped:
         known["notes"] += (str(stopped),)
@@ -254,8 +253,7 @@ def _arcs(model: SSP) -> tuple[IntArray, IntArray]:
 def _behind(model: SSP, limits: Limits) -> list[str]:
     """Return what else keeps a model from being solved, where a trap is found first: the trap gets a price."""
     try:
-        with in_force(limits):
-            prepare(amend(model, dead_end_cost=0.0), None, limits)
+        prepare(amend(model, dead_end_cost=0.0), None, limits)
     except Stopped:
         pass
     except PrudentError as error:
@@ -274,7 +272,7 @@ def _about(model: SSP, which: BoolArray, what: str) -> str:
     return f"{int(which.sum()):,} of the states {what}: {some}{more}"
 
 
-def _findings(prepared: Prepared, arcs: tuple[IntArray, IntArray], how: str) -> dict[str, Any]:
+def _findings(prepared: Prepared, arcs: tuple[IntArray, IntArray], how: str, limits: Limits) -> dict[str, Any]:
     model = prepared.model
     arc_start, target = arcs
     start = model.initial_state[model.initial_probability > 0]
@@ -295,7 +293,7 @@ def _findings(prepared: Prepared, arcs: tuple[IntArray, IntArray], how: str) -> 
         )
     if prepared.scale.rounded:
         notes.append(f"the costs have no common step; solve rounds them {how}")
-    worst = true_worst_case(prepared)
+    worst = true_worst_case(prepared, limits)
     return {
         "step": None if prepared.scale.rounded else prepared.scale.lattice.step,
         "least_cost": prepared.scale.in_units(0),

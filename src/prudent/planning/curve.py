@@ -31,7 +31,7 @@ from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, Alphas, alphas_of, check_alpha
 from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Limits, Stopped, go_on
+from prudent.runtime.limits import UNLIMITED, Limits, Stopped, go_on
 from prudent.runtime.tables import (
     DataFrame,
     Shown,
@@ -151,7 +151,7 @@ class Curve(Shown):
         """
         return tuple(self._read(*each) for each in self._breakpoints()) if self._listed is None else self._listed
 
-    def _read(self, alpha: float, w: int | None, limits: Limits | None = None) -> CurvePoint:
+    def _read(self, alpha: float, w: int | None, limits: Limits = UNLIMITED) -> CurvePoint:
         """Return one of the breakpoints."""
         return self.at(alpha) if w is None else self._point(alpha, w, True, limits)
 
@@ -167,7 +167,7 @@ class Curve(Shown):
             try:
                 if not end:
                     go_on(limits, "finding the points of the curve")
-                found[i] = self._read(*every[i], None if end else limits)
+                found[i] = self._read(*every[i], UNLIMITED if end else limits)
             except Stopped as stopped:
                 if stopped.reason != "time":
                     raise
@@ -193,7 +193,7 @@ class Curve(Shown):
         w, attains = self._explored.budgets(alpha)
         return self._point(alpha, w, alpha < 1 and not attains[:w].any())
 
-    def _point(self, alpha: float, w: int, first: bool, limits: Limits | None = None) -> CurvePoint:
+    def _point(self, alpha: float, w: int, first: bool, limits: Limits = UNLIMITED) -> CurvePoint:
         """Return the point of a budget at an alpha; ``first``: whether the budget is its policy's VaR."""
         explored, prepared, scale = self._swept, self._swept.prepared, self._swept.prepared.scale
         if isinstance(explored, RobustExplored):

@@ -15,10 +15,10 @@ from prudent.models.intervals import Intervals
 from prudent.planning.bounds import Stage, Stop, stage_of
 from prudent.planning.driver import Question, answer
 from prudent.planning.job import Job
-from prudent.planning.plans import planned, stopped_late, tell_so_far
+from prudent.planning.plans import planned, stopped_late
 from prudent.planning.refine import fair_step, first_step, many_levels
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Stopped, in_force
+from prudent.runtime.limits import Limits, Stopped
 
 if TYPE_CHECKING:
     from prudent.methods.registry import Run
@@ -35,9 +35,9 @@ class LeastCVaR(Question[Solution]):
         """Return a fair step for the gap, coarser if time is short."""
         return first_step(prepared, self.job.alpha, self.job.target, self.job.limits)
 
-    def attempt(self, prepared: Prepared) -> Stage[Solution]:
+    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
         """Sweep the budgets."""
-        return self.solved(prepared, exact(prepared, self.job.alpha, self.job.limits))
+        return self.solved(prepared, exact(prepared, self.job.alpha, limits))
 
     def focused(self, prepared: Prepared, focus: Focus) -> Stage[Solution]:
         """Sweep what is in focus."""
@@ -49,8 +49,9 @@ class LeastCVaR(Question[Solution]):
         return stage_of(prepared, at_hand(prepared, self.job.alpha, stopped.reason), self.job.alpha)
 
     def tell(self, best: Stage[Solution]) -> None:
-        """Tell the listener."""
-        tell_so_far(self.job, best)
+        """Tell the listener, if there is one."""
+        if self.job.tell is not None:
+            self.job.tell(planned(self.job, best))
 
     def solved(self, prepared: Prepared, found: Solution) -> Stage[Solution]:
         """Return a solution as a stage; if there was no time to evaluate its policy, the one at hand may be better."""
@@ -71,12 +72,12 @@ class AskedOnce(LeastCVaR):
         job, prepared = self.job, super().model()
         if self.name != "expected" or job.step is not None:
             return prepared
-        long = prepared.scale.rounded or many_levels(prepared, job.alpha)
-        return job.prepared(fair_step(prepared, job.alpha)) if long else prepared
+        long = prepared.scale.rounded or many_levels(prepared, job.alpha, job.limits)
+        return job.prepared(fair_step(prepared, job.alpha, job.limits)) if long else prepared
 
-    def attempt(self, prepared: Prepared) -> Stage[Solution]:
+    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
         """Run the method."""
-        return self.solved(prepared, self.run(prepared, self.job.alpha, self.job.limits))
+        return self.solved(prepared, self.run(prepared, self.job.alpha, limits))
 
 
 class AgainstNature(LeastCVaR):
@@ -88,9 +89,9 @@ class AgainstNature(LeastCVaR):
         super().__init__(job)
         self.intervals = intervals
 
-    def attempt(self, prepared: Prepared) -> Stage[Solution]:
+    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
         """Sweep the budgets against nature."""
-        return stage_of(prepared, robust(prepared, self.intervals, self.job.alpha, self.job.limits), self.job.alpha)
+        return stage_of(prepared, robust(prepared, self.intervals, self.job.alpha, limits), self.job.alpha)
 
     def at_hand(self, stopped: Stopped) -> Stage[Solution]:
         """Raise: no plan at hand has bounds for a set of models."""
@@ -133,23 +134,23 @@ def solve_robust(job: Job, intervals: Intervals) -> Plan:
 class EveryBudget(Question[Explored]):
     """The sweeps that serve a job's alpha and every larger one; ``what`` is said to take too long if they do."""
 
-    def __init__(self, job: Job, what: str, first: Callable[[Prepared, float], float]) -> None:
+    def __init__(self, job: Job, what: str, first: Callable[[Prepared, float, Limits], float]) -> None:
         super().__init__(job)
         self.what, self.first = what, first
 
     def first_step(self, prepared: Prepared) -> float:
         """Return the step that was chosen for all alphas."""
-        return self.first(prepared, self.job.alpha)
+        return self.first(prepared, self.job.alpha, self.job.limits)
 
-    def attempt(self, prepared: Prepared) -> Stage[Explored]:
+    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Explored]:
         """Sweep the budgets."""
-        found = explore(prepared, self.job.alpha, self.job.limits)
+        found = explore(prepared, self.job.alpha, limits)
         if found.stopped:
             raise Stopped(found.stopped, self.what)
         return Stage(prepared, found)
 
 
-def explored(job: Job, what: str, first_step: Callable[[Prepared, float], float] = fair_step) -> Explored:
+def explored(job: Job, what: str, first_step: Callable[[Prepared, float, Limits], float] = fair_step) -> Explored:
     """Sweep the budgets once, as far as a job's alpha requires; raise an error if that is stopped."""
     return answer(EveryBudget(job, what, first_step)).found
 
@@ -158,6 +159,5 @@ def only_at_hand(job: Job, stopped: Stopped) -> Stage[Solution]:
     """Return the plan at hand, where the time limit stopped the sweeps; raise any other reason again."""
     if stopped.reason != Stop.TIME:
         raise stopped
-    with in_force(job.limits.for_the_rest):
-        stage = LeastCVaR(job).at_hand(stopped)
+    stage = LeastCVaR(job).at_hand(stopped)
     return replace(stage, notes=(*stage.prepared.scale.notes, *stage.found.notes, stopped_late(job.limits)))

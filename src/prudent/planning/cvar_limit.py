@@ -27,7 +27,7 @@ from prudent.planning.options import Options
 from prudent.planning.plans import plan_of
 from prudent.planning.refine import finer_step, first_step, short_step
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Stopped, in_force
+from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.tables import certain, number
 
 __all__ = ["Cap", "cap_of", "limited", "solve_within"]
@@ -111,7 +111,7 @@ def solve_within(job: Job, cap: Cap) -> Plan:
     found = _stage(safest, replace(optimum, expected_lower=least), safest.stopped)
     if kept and not optimum.stopped and safest.stopped != "interrupted":
         limit = Limit(most if exact else max(most, bracket.upper), upto, cap.randomise)
-        with job.limits, in_force(job.limits.without_time):
+        with job.limits:
             found = _attempt(job, safest, limit)
             if job.target.said and job.step is None and not (found.stopped or job.target.reached(found.bracket)):
                 found = _finer(job, found, limit)
@@ -139,14 +139,13 @@ class _Plain(Question[_Safest]):
         """Return a fair step for the gap."""
         return first_step(prepared, self.job.alpha, self.job.target, self.job.limits)
 
-    def attempt(self, prepared: Prepared) -> Stage[_Safest]:
+    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[_Safest]:
         """Sweep the budgets."""
-        job = self.job
-        explored = explore(prepared, job.alpha, job.limits)
-        found = solution_for(explored, job.alpha, limits=job.limits.for_the_rest)
-        solution = evaluated(prepared, job.alpha, found)
+        alpha, explored = self.job.alpha, explore(prepared, self.job.alpha, limits)
+        found = solution_for(explored, alpha, limits=limits.for_the_rest)
+        solution = evaluated(prepared, alpha, found)
         safest = _Safest(explored if solution is found else None, solution)
-        return stage_of(prepared, solution, job.alpha).holding(safest)
+        return stage_of(prepared, solution, alpha).holding(safest)
 
     def at_hand(self, stopped: Stopped) -> Stage[_Safest]:
         """Return the plan of lowest expected cost."""
@@ -166,7 +165,7 @@ def _plain(job: Job, cap: Cap, share: float) -> Stage[_Safest]:
     with limits:
         stage = bounded(job.target if job.target.exact else Target())
         above = cap.limits(stage.bracket)[0] - stage.bracket.lower
-        if limits.interrupted:
+        if limits.interruption.asked:
             return replace(stage, stopped="interrupted")
         if stage.stopped or job.step is not None or not 0 < above < stage.bracket.gap / SHARE:
             return stage
@@ -217,12 +216,13 @@ class _Finer(Question[Solution]):
         """Return the step after that of the best policy so far."""
         return self.step
 
-    def attempt(self, prepared: Prepared) -> Stage[Solution]:
+    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
         """Find the plan of minimal CVaR, and from there the best one within the limit."""
-        job, explored = self.job, explore(prepared, self.job.alpha, self.job.limits)
+        job = replace(self.job, limits=limits)
+        explored = explore(prepared, job.alpha, limits)
         if explored.stopped:
             raise Stopped(explored.stopped, TASK)
-        solution = solution_for(explored, job.alpha, limits=job.limits)
+        solution = solution_for(explored, job.alpha, limits=limits)
         stage = stage_of(prepared, solution, job.alpha).holding(_Safest(explored, solution))
         if prepared.scale.rounded and stage.bracket.upper > self.limit.allowed:  # nothing at this step surely keeps it
             return self.before

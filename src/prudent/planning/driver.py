@@ -34,7 +34,7 @@ from prudent.planning.refine import (
     modest,
 )
 from prudent.runtime.clock import now
-from prudent.runtime.limits import Stopped, go_on, in_force
+from prudent.runtime.limits import Limits, Stopped, go_on
 
 __all__ = ["Question", "answer"]
 
@@ -66,8 +66,8 @@ class Question(ABC, Generic[Found]):
         return self.job.prepared(self.job.step)
 
     @abstractmethod
-    def attempt(self, prepared: Prepared) -> Stage[Found]:
-        """Return an answer for the step that a model is prepared for."""
+    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Found]:
+        """Return an answer for the step that a model is prepared for, within limits."""
 
     @abstractmethod
     def first_step(self, prepared: Prepared) -> float:
@@ -87,15 +87,12 @@ class Question(ABC, Generic[Found]):
 
 def answer(question: Question[Found]) -> Stage[Found]:
     """Return the best of all attempts at a question, with the best of their bounds."""
-    limits = question.job.limits
-    with in_force(limits):  # all threads, or the device, find what attempts need
-        try:
-            return Course(question).run()
-        except Stopped as stopped:
-            if stopped.reason == Stop.MEMORY:
-                raise
-            with in_force(limits.for_the_rest):
-                return question.at_hand(stopped)
+    try:
+        return Course(question).run()
+    except Stopped as stopped:
+        if stopped.reason == Stop.MEMORY:
+            raise
+        return question.at_hand(stopped)
 
 
 class Course(Generic[Found]):
@@ -109,11 +106,11 @@ class Course(Generic[Found]):
     def run(self) -> Stage[Found]:
         """Ask at the steps that the costs, the gap and the limits call for."""
         if not self.question.refines:
-            return self._attempt(self.exact)
+            return self._attempt(self.exact, self.job.limits)
         if not self.exact.acyclic:  # otherwise its lowest expected cost is known, whatever the limits
             go_on(self.job.limits, VALUES)
         if self.job.step is not None:
-            return self._attempt(self.exact)
+            return self._attempt(self.exact, self.job.limits)
         if self.exact.scale.rounded:
             return self._rounded(self.question.first_step(self.exact))
         if self._whole and self.job.limits.time_limit is not None:
@@ -149,9 +146,9 @@ class Course(Generic[Found]):
         """Return whether a stage reaches the gap or is known up to rounding errors, or finer ones might never be."""
         return stage.bracket.closed or self._aim.reached(stage.bracket) or endless(stage, self._aim)
 
-    def _attempt(self, prepared: Prepared) -> Stage[Found]:
+    def _attempt(self, prepared: Prepared, limits: Limits) -> Stage[Found]:
         began = now()
-        stage = self.question.attempt(prepared)
+        stage = self.question.attempt(prepared, limits)
         return replace(stage, seconds=now() - began)
 
     def _exact_or_rounded(self) -> Stage[Found]:
@@ -163,7 +160,7 @@ class Course(Generic[Found]):
         if self._whole or not self._saves(step):
             if refused is not None:
                 raise refused
-            stage = stage or self._attempt(self.exact)
+            stage = stage or self._attempt(self.exact, self.job.limits)
             if stage.stopped != Stop.MEMORY or not self._saves(step):
                 return stage
         try:
@@ -180,14 +177,14 @@ class Course(Generic[Found]):
     def _modestly(self) -> tuple[Stage[Found] | None, TooLarge | Stopped | None]:
         """Attempt exact costs if that is modest work; return the answer, or the error if memory is lacking."""
         most = max(self.exact.scale.in_levels(self.job.within), 0.0) + 2
-        if not modest(self.exact, self.job.alpha, most):
+        if not modest(self.exact, self.job.alpha, most, self.job.limits):
             return None, None
         if not (self.job.target.exact or in_time(self.exact, self.job.alpha, self.job.limits, most)):
             self.lacking = Stop.TIME
             return None, None
         self.lacking = Stop.MEMORY
         try:
-            return self._attempt(self.exact), None
+            return self._attempt(self.exact, self.job.limits), None
         except (TooLarge, Stopped) as error:
             if self.job.target.exact or Stop.of(error) != Stop.MEMORY:
                 raise
@@ -200,9 +197,8 @@ class Course(Generic[Found]):
         """
         limits, needs, stopped = self.job.limits, math.nan, ""
         while True:
-            limits.partial = best is None  # otherwise the best so far is better than an unfinished finer stage
-            try:
-                stage = self._attempt(self.job.prepared(step))
+            try:  # the best so far is better than an unfinished finer stage
+                stage = self._attempt(self.job.prepared(step), limits if best is None else limits.whole)
             except ENDS as error:
                 coarser = coarser_step(self.job.model, step) if isinstance(error, TooLarge) else None
                 if best is None and coarser is not None:
@@ -224,7 +220,6 @@ class Course(Generic[Found]):
             if stopped:
                 break
             self.question.tell(best)
-        limits.partial = True
         far = not (stopped or self._aim.reached(best.bracket)) and endless(best, self._aim)
         needs = math.nan if self.job.target.exact else needs
         return replace(best, stopped=stopped or best.stopped, needs=needs, notes=(FAR,) if far else ())
@@ -233,14 +228,12 @@ class Course(Generic[Found]):
         """Attempt exact costs in the time that rounded ones left; if that fails, return the plan for those."""
         if not best.prepared.scale.rounded:
             return best
-        self.lacking, self.job.limits.partial = Stop(best.stopped), False
+        self.lacking = Stop(best.stopped)
         try:
             if not best.stopped:
-                return self._attempt(self.exact)
+                return self._attempt(self.exact, self.job.limits.whole)
         except Stopped as error:
             self.lacking = Stop.of(error)
-        finally:
-            self.job.limits.partial = True
         return replace(best, stopped=self.lacking, notes=(self._why_rounded(),))
 
     def _focused(self, best: Stage[Found]) -> Stage[Found]:

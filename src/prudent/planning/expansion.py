@@ -26,7 +26,7 @@ from prudent.models.amend import leading, with_way_out
 from prudent.models.partial import PartialModel
 from prudent.models.rows import IntArray
 from prudent.models.ssp import SSP
-from prudent.runtime.limits import Limits, in_force
+from prudent.runtime.limits import Limits
 
 __all__ = ["Expansion", "Heuristic"]
 
@@ -170,9 +170,8 @@ class Expansion:
         if self.heuristic is None:
             return
         try:
-            with in_force(limits):
-                prepared = prepare(self.priced(self.partial.ssp()), None, limits)
-                least = least_expected_cost(prepared)
+            prepared = prepare(self.priced(self.partial.ssp()), None, limits)
+            least = least_expected_cost(prepared, limits)
         except PrudentError:  # then no such plan is known
             return
         inside, scale = prepared.members.state_of[: len(self.bound)], prepared.scale

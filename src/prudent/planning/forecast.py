@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.engine.prepare import at_step, prepare
+from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.estimate import advised_device, likely_levels, seconds_per_level, solve_bytes
-from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.expected_cost import at_step, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, TooLarge
 from prudent.methods.exact import exact
@@ -25,7 +25,7 @@ from prudent.planning.refine import AIM, coarse_step, modest, short_step
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.simulate import simulate
 from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits, go_on, in_force
+from prudent.runtime.limits import Limits, go_on
 
 __all__ = ["Forecast", "forecast"]
 
@@ -67,28 +67,26 @@ def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Fo
     go_on(limits, ESTIMATING)
     job, began = Job(model, alpha, step, Target(), limits), now()
     prepared = job.prepared(step)
-    with in_force(limits):
-        least_worst_case(prepared)
+    least_worst_case(prepared, limits)
     go_on(limits, ESTIMATING)
-    if prepared.scale.rounded or not (step is not None or modest(prepared, alpha)):
+    if prepared.scale.rounded or not (step is not None or modest(prepared, alpha, limits=limits)):
         return _rounded(job, prepared, now() - began)
     before = now() - began
-    with in_force(limits):
-        levels = _levels(prepared, alpha)
-        seconds = before + levels * seconds_per_level(prepared, least_expected_cost(prepared), levels)
+    levels = _levels(prepared, alpha, limits)
+    seconds = before + levels * seconds_per_level(prepared, least_expected_cost(prepared, limits), levels, limits)
     memory = solve_bytes(prepared, levels) + PER_OUTCOME * model.n_outcomes
     device = advised_device(prepared, levels, seconds)
     return Forecast(alpha, _level(prepared), levels, memory, seconds, 0.0, device)
 
 
-def _levels(prepared: Prepared, alpha: float) -> int:
+def _levels(prepared: Prepared, alpha: float, limits: Limits) -> int:
     """Estimate the levels of a sweep, which ends at the optimal CVaR: take that of the policy of least expected cost.
 
     The policy is simulated; if that would take long, a bound is used.
     """
-    least = least_expected_cost(prepared)
-    likely = likely_levels(prepared, least, least_worst_case(prepared), alpha)
-    episodes = int(min(TAIL / alpha, ACTIONS / max(float(least.steps[prepared.start]), 1.0)))
+    least = least_expected_cost(prepared, limits)
+    likely = likely_levels(prepared, least, least_worst_case(prepared, limits), alpha, limits)
+    episodes = int(min(TAIL / alpha, ACTIONS / max(float(least.steps(limits)[prepared.start]), 1.0)))
     if likely * len(prepared.cost) < LITTLE or episodes * alpha < 1:
         return int(likely)
     try:
@@ -102,7 +100,7 @@ def _levels(prepared: Prepared, alpha: float) -> int:
 def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     """Estimate a solve with rounded costs from a coarse one; ``before`` is the number of seconds spent so far."""
     model = job.model
-    step = max(coarse_step(prepared, job.alpha), job.step or 0.0)
+    step = max(coarse_step(prepared, job.alpha, job.limits), job.step or 0.0)
     if step == job.step:
         coarse = prepared
     else:
@@ -111,14 +109,13 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     try:
         stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha)
     except TooLarge:
-        return _unknown(coarse, job.alpha)
+        return _unknown(coarse, job.alpha, job.limits)
     seconds = now() - began
     gap, least = stage.bracket.gap, 0.0 if prepared.scale.rounded else prepared.scale.level_size
     wanted = step * min(np.sqrt(AIM * job.target.width(stage.bracket.size) / gap), 1.0) if gap > 0 else step
     final = job.step or max(short_step(wanted, prepared), least)
     finer = step / final
-    with in_force(job.limits):
-        other = prepared if job.step else at_step(prepared, final, job.limits)
+    other = prepared if job.step else at_step(prepared, final, job.limits)
     levels = int(min(stage.levels * finer, UNREACHED))
     return Forecast(
         alpha=job.alpha,
@@ -130,9 +127,10 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     )
 
 
-def _unknown(prepared: Prepared, alpha: float) -> Forecast:
+def _unknown(prepared: Prepared, alpha: float, limits: Limits) -> Forecast:
     """Return the estimate for a solve that is too large even with coarse steps."""
-    levels = int(likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha))
+    least, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
+    levels = int(likely_levels(prepared, least, worst, alpha, limits))
     return Forecast(alpha, _level(prepared), levels, solve_bytes(prepared, levels), np.nan, np.nan)
 
 

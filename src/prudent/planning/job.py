@@ -8,16 +8,17 @@ from typing import cast
 
 import numpy as np
 
-from prudent.engine.prepare import at_step, prepare
+from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.values.expected_cost import least_expected_cost, share_expected
+from prudent.engine.values.expected_cost import at_step, least_expected_cost
 from prudent.errors import Defect, PrudentError
 from prudent.io.checkpoint import Checkpoint
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Found, Stage, Target
 from prudent.planning.options import Options
+from prudent.results.plan import Plan
 from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits, Stopped, go_on, in_force
+from prudent.runtime.limits import Limits, Stopped, go_on
 from prudent.runtime.ranks import Ranks
 
 __all__ = ["VALUES", "Job", "begin"]
@@ -37,6 +38,7 @@ class Job:
     checkpoint: Checkpoint | None = None
     within: float = np.inf  # the largest total cost that matters
     base: Prepared | None = None  # the model with the user's step or its common one, if it was prepared before
+    tell: Callable[[Plan], None] | None = None  # receives each plan that is the best so far
 
     @property
     def seconds(self) -> float:
@@ -50,14 +52,10 @@ class Job:
 
     def prepared(self, step: float | None) -> Prepared:
         """Return the model, prepared for this step, with its lowest expected cost, as far as the limits allow."""
-        with in_force(self.limits):
-            prepared = self._base
-            if step != self.step:
-                prepared = at_step(self._base, cast(float, step), self.limits)
-                share_expected(self._base, prepared)
-            least = least_expected_cost(prepared)
-            if step != self.step and not prepared.acyclic:  # only the model that all steps share is of use unfinished
-                go_on(self.limits, VALUES)
+        prepared = self._base if step == self.step else at_step(self._base, cast(float, step), self.limits)
+        least = least_expected_cost(prepared, self.limits)
+        if step != self.step and not prepared.acyclic:  # only the model that all steps share is of use unfinished
+            go_on(self.limits, VALUES)
         if not np.isfinite(prepared.scale.in_units(float(least.value[prepared.start]))):
             raise PrudentError(
                 f"the lowest expected cost of {self.model.name} is larger than any float; limit the number of actions "

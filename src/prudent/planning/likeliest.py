@@ -50,7 +50,7 @@ def likeliest(model: SSP, dead_end_cost: float | None, limits: Limits = UNLIMITE
     state_of = prepared.members.state_of[: model.n_states]
     ends = np.zeros(prepared.n_states, dtype=bool)
     ends[state_of[dead & (state_of >= 0)]] = True
-    reach, start = Reachability(prepared, ends), prepared.start
+    reach, start = Reachability(prepared, ends, limits), prepared.start
     if reach.sure[start]:
         sure = np.append(reach.sure, False)[state_of]  # at -1: a state that the start cannot reach
         leaves = np.bincount(model.outcome_action, ~sure[model.successor] & (model.probability > 0), model.n_actions)

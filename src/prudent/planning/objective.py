@@ -1,7 +1,7 @@
 """Plans for other objectives than CVaR: the value of each, and bounds on the optimal value."""
 
 from abc import abstractmethod
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -37,7 +37,7 @@ from prudent.policies.chain import backward, expected_steps
 from prudent.policies.own_tail import UNKNOWN, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Limits, Stopped, in_force
+from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 
 __all__ = ["solution_of", "solve_for"]
 
@@ -69,7 +69,7 @@ def solve_for(job: Job, objective: Objective) -> Plan:
     return replace(plan, objective=replace(achieved, lower=best.bracket.lower), status=status, notes=notes)
 
 
-def solution_of(policy: BudgetPolicy, alpha: float, limits: Limits | None = None) -> Solution:
+def solution_of(policy: BudgetPolicy, alpha: float, limits: Limits = UNLIMITED) -> Solution:
     """Return a policy with its values; the lowest expected cost and the policy's CVaR bound the optimal CVaR.
 
     What the limits do not allow is unknown.
@@ -77,7 +77,7 @@ def solution_of(policy: BudgetPolicy, alpha: float, limits: Limits | None = None
     prepared = policy.prepared
     expected = least_expected_cost(prepared)
     own, mean = UNKNOWN, np.nan
-    with suppress(Stopped), nullcontext() if limits is None else in_force(limits):
+    with suppress(Stopped):
         own = own_tail(policy, expected, None, alpha, limits=limits)
         mean = backward(policy, expected, limits).mean if own.notes else own.mean
     least = float(surely_expected(prepared)[prepared.start])
@@ -89,7 +89,7 @@ def solution_of(policy: BudgetPolicy, alpha: float, limits: Limits | None = None
         expected_lower=least,
         lower=least,
         upper=own.upper,
-        worst=true_worst_case(prepared),
+        worst=true_worst_case(prepared, limits),
         steps=own.steps,
         notes=own.notes,
     )
@@ -105,7 +105,7 @@ class BestFor(Question[Reached], Generic[Asked]):
         self.objective = objective
 
     @abstractmethod
-    def achieve(self, prepared: Prepared) -> Reached:
+    def achieve(self, prepared: Prepared, limits: Limits) -> Reached:
         """Return the best policy, and the value it achieves, in the user's units."""
 
     @abstractmethod
@@ -114,11 +114,11 @@ class BestFor(Question[Reached], Generic[Asked]):
 
     def first_step(self, prepared: Prepared) -> float:
         """Return a step whose errors, one for each action, are within the default gap."""
-        return chance_step(prepared, self.job.alpha)
+        return chance_step(prepared, self.job.alpha, self.job.limits)
 
-    def attempt(self, prepared: Prepared) -> Stage[Reached]:
+    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Reached]:
         """Find the best policy."""
-        policy, achieved = self.achieve(prepared)
+        policy, achieved = self.achieve(prepared, limits)
         step = 0.0 if isinstance(self.objective, Exceedance) else prepared.scale.resolution
         return Stage(prepared, (policy, achieved), Bracket(achieved.lower, achieved.upper, step), policy.level)
 
@@ -144,15 +144,15 @@ def _mean(prepared: Prepared, hand: Solution) -> Bracket:
 class LeastChance(BestFor[Exceedance]):
     """The minimal probability of exceeding a budget."""
 
-    def achieve(self, prepared: Prepared) -> Reached:
+    def achieve(self, prepared: Prepared, limits: Limits) -> Reached:
         """Sweep the budgets up to the one asked for."""
         w = prepared.scale.level_within(self.objective.budget)
         choice = least_expected_cost(prepared).choice
-        most = worst_case_of(prepared, choice)[prepared.start]  # UNREACHED if unbounded
+        most = worst_case_of(prepared, choice, limits)[prepared.start]  # UNREACHED if unbounded
         if w < 0 or w >= most:  # best luck exceeds the budget, or the policy of least expected cost never does
             chance = float(w < 0)
             return BudgetPolicy.of_states(prepared, choice), self.value(chance, chance, chance)
-        found = exceeding(prepared, w, self.job.limits)
+        found = exceeding(prepared, w, limits)
         chance, low, high = (float(chances[w]) for chances in (found.chance, found.low, found.high))
         return found.policy(w), self.value(chance, low, high)
 
@@ -164,24 +164,24 @@ class LeastChance(BestFor[Exceedance]):
 class LeastExcess(BestFor[Excess]):
     """The minimal expected excess over a budget."""
 
-    def achieve(self, prepared: Prepared) -> Reached:
+    def achieve(self, prepared: Prepared, limits: Limits) -> Reached:
         """Sweep the budgets up to the one asked for."""
         scale, least, start = prepared.scale, least_expected_cost(prepared), prepared.start
         budget = self.objective.budget
         w = scale.level_within(budget)
-        if w >= worst_case_of(prepared, least.choice)[start]:  # the policy of least expected cost never exceeds it
+        if w >= worst_case_of(prepared, least.choice, limits)[start]:  # that of least expected cost never does
             return BudgetPolicy.of_states(prepared, least.choice), self.value(0.0, 0.0, 0.0)
         if w < 0:  # best luck exceeds it, so all further cost is excess
             policy, low = BudgetPolicy.of_states(prepared, least.choice), float(least.lower[start])
             high, above, value = float(least.upper[start]), budget, scale.in_units(float(least.value[start])) - budget
         else:
             part = scale.in_levels(budget) - w
-            found = least_excess(prepared, w, part if part > NEAR else 0.0, self.job.limits)
+            found = least_excess(prepared, w, part if part > NEAR else 0.0, limits)
             policy, low, above = found.policy, found.upto + found.low, scale.in_units(found.upto)
             high, value = w + part + found.high, found.excess * scale.level_size
         # A budget plus the expected excess over it is the expected larger of cost and budget, bounded like an expected
         # cost.
-        steps = float(expected_steps(policy)[-1]) if np.isinf(scale.relative) else 0.0
+        steps = float(expected_steps(policy, limits)[-1]) if np.isinf(scale.relative) else 0.0
         lower, upper = bracket_below(prepared, low) - above, bracket(prepared, 0.0, high, steps, 1.0).upper - budget
         return policy, self.value(value, max(min(lower, value), 0.0), max(upper, value))
 
@@ -194,9 +194,9 @@ class LeastExcess(BestFor[Excess]):
 class LeastVaR(BestFor[ValueAtRisk]):
     """The minimal VaR."""
 
-    def achieve(self, prepared: Prepared) -> Reached:
+    def achieve(self, prepared: Prepared, limits: Limits) -> Reached:
         """Sweep the budgets up to the optimal CVaR, which no minimal VaR exceeds."""
-        alpha, limits = self.job.alpha, self.job.limits
+        alpha = self.job.alpha
         explored = explore(prepared, alpha, limits)
         if explored.stopped:
             raise Stopped(explored.stopped, "sweeping the budgets")
@@ -205,7 +205,7 @@ class LeastVaR(BestFor[ValueAtRisk]):
             found = exceeding(prepared, int(np.ceil(f.min())), limits, tie)
             w, sure = found.value_at_risk(alpha)
             value, lower = (prepared.scale.total(level) for level in (w, sure))
-            own = own_tail(found.policy(w), found.expected, None, alpha).var
+            own = own_tail(found.policy(w), found.expected, None, alpha, limits=limits).var
             if not own > value + prepared.scale.level_size / 2:
                 break
         else:
@@ -226,11 +226,11 @@ class LeastMeanPlusCVaR(BestFor[MeanPlusCVaR]):
 
     def first_step(self, prepared: Prepared) -> float:
         """Return a step at which bounds on CVaR are mostly within the default gap."""
-        return fair_step(prepared, self.job.alpha)
+        return fair_step(prepared, self.job.alpha, self.job.limits)
 
-    def achieve(self, prepared: Prepared) -> Reached:
+    def achieve(self, prepared: Prepared, limits: Limits) -> Reached:
         """Sweep for CVaR, then for the weight."""
-        alpha, limits, weight = self.job.alpha, self.job.limits, self.objective.weight
+        alpha, weight = self.job.alpha, self.objective.weight
         weighing = Weighing(explore(prepared, alpha, limits), alpha, limits)
         found = weighing.weigh(weight)
         value = prepared.scale.in_units(found.expected) + weight * prepared.scale.in_units(found.cvar)
@@ -247,9 +247,9 @@ class LeastMeanPlusCVaR(BestFor[MeanPlusCVaR]):
 class LeastWorstCase(BestFor[WorstCase]):
     """The minimal worst-case cost."""
 
-    def achieve(self, prepared: Prepared) -> Reached:
+    def achieve(self, prepared: Prepared, limits: Limits) -> Reached:
         """Run the method for the worst case."""
-        found = worst_case(prepared, self.job.alpha, self.job.limits)
+        found = worst_case(prepared, self.job.alpha, limits)
         kept = prepared.scale.in_units(float(found.policy.level))  # above the minimum if costs were rounded up
         return found.policy, self._bounded(prepared, found, kept)
 

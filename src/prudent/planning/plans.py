@@ -1,9 +1,6 @@
-"""From a solution to a plan, in the user's units and words; and the listener for the best plan during a solve."""
+"""From a solution to a plan, in the user's units and words."""
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 
 from prudent.engine.prepared import Prepared
@@ -17,7 +14,7 @@ from prudent.policies.distribution import GROUPED
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, shown_bytes
 
-__all__ = ["heard", "plan_of", "planned", "stopped_late", "tell_so_far"]
+__all__ = ["plan_of", "planned", "stopped_late"]
 
 
 def plan_of(
@@ -70,26 +67,6 @@ def _second(prepared: Prepared, solution: Solution, *, finished: bool) -> bool:
         return Bracket(bracket_below(prepared, lower), expected, scale.resolution).closed
     # Actions were compared exactly, so only budgets can tie; the rest of the bound is room for rounding errors.
     return expected - scale.in_units(lower / (1 - SECOND)) <= OPTIMAL_GAP * max(abs(expected), scale.resolution)
-
-
-_listener: ContextVar[Callable[[Plan], None] | None] = ContextVar("listener for the best plan so far", default=None)
-
-
-@contextmanager
-def heard(listener: Callable[[Plan], None]) -> Iterator[None]:
-    """Send a listener the best plan so far, each time that a solve inside refines it."""
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
-
-
-def tell_so_far(job: Job, best: Stage[Solution]) -> None:
-    """Send the best plan so far to the listener, if there is one."""
-    listener = _listener.get()
-    if listener is not None:
-        listener(planned(job, best))
 
 
 def _notes(stage: Stage[Solution], limits: Limits | None, status: str) -> list[str]:

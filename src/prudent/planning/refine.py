@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prudent.engine.cost_step import COARSEST, finest_step, nice_step
-from prudent.engine.prepare import at_step
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.estimate import (
     likely_levels,
@@ -22,11 +21,11 @@ from prudent.engine.sweep.estimate import (
     work_per_level,
 )
 from prudent.engine.sweep.task import EACH_LEVEL, SAMPLE
-from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.expected_cost import at_step, least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Stage, Stop, Target
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import UNLIMITED, Limits
 
 __all__ = [
     "AIM",
@@ -81,19 +80,19 @@ COMMON = 2
 """Steps below this many common steps are not worth rounding to."""
 
 
-def modest(prepared: Prepared, alpha: float, most: float = np.inf) -> bool:
+def modest(prepared: Prepared, alpha: float, most: float = np.inf, limits: Limits = UNLIMITED) -> bool:
     """Return whether the exact optimum takes modest work, or so few levels that rounding would not save much.
 
     Without cycles only little work counts as modest, since larger work can be focused on what matters.  No sweep goes
     beyond ``most`` levels.
     """
     enough = max(FEW, _at_once(prepared) / _work(prepared))
-    return most <= enough or _within(prepared, alpha, enough)
+    return most <= enough or _within(prepared, alpha, enough, limits)
 
 
-def many_levels(prepared: Prepared, alpha: float) -> bool:
+def many_levels(prepared: Prepared, alpha: float, limits: Limits) -> bool:
     """Return whether rounding saves much for a known policy."""
-    return not _within(prepared, alpha, FEW)
+    return not _within(prepared, alpha, FEW, limits)
 
 
 def affordable(work: float, limits: Limits) -> bool:
@@ -108,7 +107,7 @@ def cells_of(levels: float) -> int:
 
 def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits) -> float:
     """Return a first step: fair for the requested gap, coarser if time is short."""
-    levels = _levels(prepared, alpha)
+    levels = _levels(prepared, alpha, limits)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
     count = FAIR * min(np.sqrt(Target().width(size) / max(target.width(size), 1e-300)), 1.0)
     count = min(count, AT_ONCE * PER_SECOND * max(limits.left, 0.0) / _work(prepared))
@@ -122,21 +121,21 @@ def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits)
     return step
 
 
-def coarse_step(prepared: Prepared, alpha: float) -> float:
+def coarse_step(prepared: Prepared, alpha: float, limits: Limits) -> float:
     """Return a step with some hundreds of levels."""
-    return _step_of(prepared, _levels(prepared, alpha) / (4 * COARSE) * prepared.scale.level_size)
+    return _step_of(prepared, _levels(prepared, alpha, limits) / (4 * COARSE) * prepared.scale.level_size)
 
 
-def fair_step(prepared: Prepared, alpha: float) -> float:
+def fair_step(prepared: Prepared, alpha: float, limits: Limits = UNLIMITED) -> float:
     """Return a step at which the bounds on CVaR are mostly within the default gap."""
-    return _step_of(prepared, _levels(prepared, alpha) / FINE * prepared.scale.level_size)
+    return _step_of(prepared, _levels(prepared, alpha, limits) / FINE * prepared.scale.level_size)
 
 
-def chance_step(prepared: Prepared, alpha: float) -> float:
+def chance_step(prepared: Prepared, alpha: float, limits: Limits = UNLIMITED) -> float:
     """Return about the step at which bounds are within the default gap if each action adds an error of one step."""
-    least, levels = least_expected_cost(prepared), _levels(prepared, alpha)
+    least, levels = least_expected_cost(prepared, limits), _levels(prepared, alpha, limits)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
-    step = min(AIM * Target().width(size) / float(least.steps[prepared.start]), _largest(prepared))
+    step = min(AIM * Target().width(size) / float(least.steps(limits)[prepared.start]), _largest(prepared))
     return nice_step(max(step, 2 * _finest(prepared.model)))
 
 
@@ -150,11 +149,12 @@ def in_time(prepared: Prepared, alpha: float, limits: Limits, most: float = np.i
     safe, trial = SAFELY * PER_SECOND * limits.left, 2 * SAMPLE
     if most * _work(prepared) <= safe:
         return True
-    levels = min(_levels(prepared, alpha), most)
+    levels = min(_levels(prepared, alpha, limits), most)
     work = levels * _work(prepared)
     if work <= AT_ONCE * PER_SECOND * limits.left or trial > AT_ONCE * PER_SECOND * limits.left:
         return work <= safe
-    return levels * seconds_per_level(prepared, least_expected_cost(prepared), int(levels)) <= SAFELY * limits.left
+    least = least_expected_cost(prepared, limits)
+    return levels * seconds_per_level(prepared, least, int(levels), limits) <= SAFELY * limits.left
 
 
 def endless(stage: Stage[Any], target: Target) -> bool:
@@ -257,12 +257,14 @@ def _work(prepared: Prepared) -> float:
     return work_per_level(prepared) + (0 if prepared.acyclic else EACH_LEVEL)
 
 
-def _levels(prepared: Prepared, alpha: float) -> float:
-    return likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
+def _levels(prepared: Prepared, alpha: float, limits: Limits) -> float:
+    least, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
+    return likely_levels(prepared, least, worst, alpha, limits)
 
 
-def _within(prepared: Prepared, alpha: float, most: float) -> bool:
-    return within_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha, most)
+def _within(prepared: Prepared, alpha: float, most: float, limits: Limits) -> bool:
+    least, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
+    return within_levels(prepared, least, worst, alpha, most, limits)
 
 
 def _step_of(prepared: Prepared, step: float) -> float:

@@ -221,11 +221,8 @@ class _Search:
         if known > SCARCE * memory:
             gc.collect()  # models hold references to themselves
         self.solves += 1
-        limits.memory = max(memory - known, memory // 2)  # not in a copy: Ctrl-C reaches these limits
-        try:
-            return least_cvar(replace(self.job, model=model, limits=limits))
-        finally:
-            limits.memory = memory
+        limits = replace(limits, memory=max(memory - known, memory // 2))
+        return least_cvar(replace(self.job, model=model, limits=limits))
 
     def _tips(self, stage: Stage[Solution]) -> list[int]:
         """Return the unexpanded states that the plan meets; if there are none, those in doubt."""

@@ -3,6 +3,7 @@
 :mod:`prudent.planning.driver` describes the checks and the course of a solve.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
@@ -19,13 +20,13 @@ from prudent.planning.objective import solve_for
 from prudent.planning.options import Options
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
-from prudent.runtime.limits import available_memory, in_force
+from prudent.runtime.limits import available_memory
 from prudent.runtime.ranks import Ranks, ranks_of
 
 if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
 
-__all__ = ["solve"]
+__all__ = ["solve", "solve_aloud"]
 
 
 def solve(
@@ -157,13 +158,20 @@ def solve(
     return cast(Plan, None)
 
 
-def _solved(model: SSP, alpha: float, asked: Options, ranks: Ranks | None) -> Plan:
+def solve_aloud(model: SSP, alpha: float, tell: Callable[[Plan], None] | None, **options: Any) -> Plan:
+    """Find a plan as :func:`solve` does, and tell each plan that is the best so far (internal)."""
+    check_model(model)
+    return _solved(model, check_alpha(alpha), Options("solve", **options), tell=tell)
+
+
+def _solved(
+    model: SSP, alpha: float, asked: Options, ranks: Ranks | None = None, tell: Callable[[Plan], None] | None = None
+) -> Plan:
     """Return the plan for what the options ask."""
     intervals = intervals_of(model, asked.uncertainty, asked.device)
-    job, chance = begin(model, alpha, asked, ranks), 1.0
+    job, chance = replace(begin(model, alpha, asked, ranks), tell=tell), 1.0
     if asked.goal == "likeliest":
-        with in_force(job.limits):
-            model, chance = likeliest(model, asked.dead_end_cost, job.limits)
+        model, chance = likeliest(model, asked.dead_end_cost, job.limits)
     if intervals is not None:
         model, intervals = lasting(model, intervals)
     job = replace(job, model=model)

@@ -46,9 +46,6 @@ NOISE = 3
 
 STRESSING = "evaluating the plan on drawn models"
 
-STRUCTURE = ("order", "entering", "distance", "free_blocks", "free_depth", "least_spent")
-"""What a prepared model knows that does not depend on its probabilities."""
-
 
 def stress(
     plan: Plan, data: Estimate | SSP, *, samples: int = 1000, seed: int = 0, executor: Executor | None = None
@@ -141,8 +138,8 @@ def run_draws(draws: Draws, first: int, last: int) -> tuple[FloatArray, FloatArr
 
 
 def _bare(policy: BudgetPolicy) -> BudgetPolicy:
-    """Return a policy to send to workers: its prepared model keeps only what does not depend on probabilities."""
-    return replace(policy, prepared=_same_structure(policy.prepared, replace(policy.prepared)))
+    """Return a policy to send to workers: its prepared model keeps only its rows and its graph."""
+    return replace(policy, prepared=replace(policy.prepared))
 
 
 def _draw(model: SSP, count: FloatArray, seed: int, i: int) -> FloatArray:
@@ -164,16 +161,7 @@ def _with(prepared: Prepared, probability: FloatArray) -> Prepared:
     """Return a prepared model with other probabilities of its model's outcomes, none of them 0."""
     sets = uncertain(prepared, Intervals(probability, probability)).sets
     away = 1 - sets.loop_low
-    other = replace(prepared, probability=sets.low / away[prepared.outcome_action], plays=1 / away)
-    return _same_structure(prepared, other)
-
-
-def _same_structure(prepared: Prepared, other: Prepared) -> Prepared:
-    """Copy to a prepared model what does not depend on probabilities, from one with the same outcomes."""
-    for name in STRUCTURE:
-        if name in prepared.__dict__:
-            other.__dict__[name] = prepared.__dict__[name]
-    return other
+    return replace(prepared, probability=sets.low / away[prepared.outcome_action], plays=1 / away)
 
 
 def _matters(

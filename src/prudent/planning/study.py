@@ -122,7 +122,7 @@ def study(
             values, alpha = combinations[left[which]]
             row = {**values, **_fields(future, asked.method_name, alpha)}
             if row["status"] == "interrupted":  # Ctrl-C stopped the solve; it is not done
-                limits.interrupted = True
+                limits.interruption.asked = True
                 continue
             rows[left[which]] = row
             if file is not None:

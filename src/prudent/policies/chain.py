@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from prudent.engine.device_rows import device_rows
-from prudent.engine.prepared import Prepared, recall, restrict
+from prudent.engine.prepared import Prepared, kept, restrict
 from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.level_layout import level_layout
 from prudent.engine.sweep.levels import LevelSweep, lengthened, new_table, window_of
@@ -28,7 +28,7 @@ from prudent.policies.device_chain import backward_on_device
 from prudent.policies.distribution import Distribution, Groups
 from prudent.policies.forwards import MISSING, Followed, followed
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, device_in_force, go_on, threads_in_force
+from prudent.runtime.limits import UNLIMITED, Limits, go_on
 from prudent.runtime.pace import Pace
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import side_by_side
@@ -63,21 +63,21 @@ class Values:
     mean: float  # E[C]
 
 
-def spent_budget(policy: BudgetPolicy) -> Expected:
+def spent_budget(policy: BudgetPolicy, limits: Limits = UNLIMITED) -> Expected:
     """Return the policy's expected cost from each state once its budget is gone."""
     prepared, choice = policy.prepared, policy.without_budget
-    least = recall(prepared, least_expected_cost)
+    least = kept(prepared, least_expected_cost)
     if least is not None and bool(((least.choice == choice) | prepared.is_goal).all()):
         return least
-    return least_expected_cost(restrict(prepared, choice))
+    return least_expected_cost(restrict(prepared, choice), limits)
 
 
-def backward(policy: BudgetPolicy, tail: Expected, limits: Limits | None = None) -> Values:
+def backward(policy: BudgetPolicy, tail: Expected, limits: Limits = UNLIMITED) -> Values:
     """Evaluate a policy; ``tail`` is its expected cost once the budget is gone."""
     return Values(*backward_from_each(policy, tail, limits)[:, -1].tolist())
 
 
-def backward_from_each(policy: BudgetPolicy, tail: Expected, limits: Limits | None = None) -> FloatArray:
+def backward_from_each(policy: BudgetPolicy, tail: Expected, limits: Limits = UNLIMITED) -> FloatArray:
     """Evaluate a policy begun with each budget up to its own: the fields of :class:`Values` as rows, (3, n_levels).
 
     With another budget than its own, runs may meet pairs that its table has not.
@@ -85,19 +85,17 @@ def backward_from_each(policy: BudgetPolicy, tail: Expected, limits: Limits | No
     return _backward(policy, np.stack([tail.value, tail.upper, tail.value]), policy.prepared.mean_cost, limits)
 
 
-def expected_steps(policy: BudgetPolicy) -> FloatArray:
+def expected_steps(policy: BudgetPolicy, limits: Limits = UNLIMITED) -> FloatArray:
     """Return bounds on the expected number of actions in a run begun with each budget up to the policy's own.
 
     Free moves on the way to actions are included.
     """
-    prepared, steps = policy.prepared, MORE * spent_budget(policy).steps
-    counted = _backward(policy, np.stack([steps] * 3), prepared.plays)
+    prepared, steps = policy.prepared, MORE * spent_budget(policy, limits).steps(limits)
+    counted = _backward(policy, np.stack([steps] * 3), prepared.plays, limits)
     return np.asarray(counted[2] * (1 + longest_detour(prepared)))
 
 
-def _backward(
-    policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray, limits: Limits | None = None
-) -> FloatArray:
+def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray, limits: Limits = UNLIMITED) -> FloatArray:
     prepared = policy.prepared
     if policy.level == 0:
         return base[:, [prepared.start]]
@@ -107,12 +105,9 @@ def _backward(
     return _backward_by_level(policy, base, mean_cost, limits)
 
 
-def _backward_by_level(
-    policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray, limits: Limits | None
-) -> FloatArray:
+def _backward_by_level(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray, limits: Limits) -> FloatArray:
     prepared, layout, levels = policy.prepared, level_layout(policy.prepared), policy.level + 1
-    device = device_in_force() if limits is None else limits.device
-    there = None if device is None else device_rows(device, prepared)
+    there = None if limits.device is None else device_rows(limits.device, prepared)
     if there is not None:
         excess, mean = backward_on_device(there, policy, base[0], base[2], mean_cost, limits, EVALUATING)
         return np.stack([excess, _above(prepared, base, excess), mean])
@@ -127,7 +122,7 @@ def _backward_by_level(
     found = np.empty((3, levels))
     found[:, 0] = base[[0, 2, 1], prepared.start]
     pace, last = Pace(LevelSweep.batch / LevelSweep.outcomes(prepared), limits), 1
-    threads = threads_in_force() if limits is None else limits.threads
+    threads = prepared.threads
     with Progress(EVALUATING, total=policy.level, unit="levels") as progress:
         while last < levels:
             go_on(limits, EVALUATING)
@@ -171,12 +166,12 @@ def _ratio(base: FloatArray, threads: int) -> float:
 
 
 def _backward_in_tiles(
-    policy: BudgetPolicy, tiling: Tiling, base: FloatArray, mean_cost: FloatArray, limits: Limits | None
+    policy: BudgetPolicy, tiling: Tiling, base: FloatArray, mean_cost: FloatArray, limits: Limits
 ) -> FloatArray:
     prepared, levels = policy.prepared, policy.level + 1
     work = tiling.work._replace(mean_cost=np.append(mean_cost, np.zeros(len(tiling.heads))))
     known = known_of(prepared, tiling, base[0], base[2], without_safety(prepared), None, 1.0)
-    threads = threads_in_force()
+    threads = prepared.threads
     window = Window(tiling, policy.level, True, threads, policy.level)
     found = np.empty((3, levels))
     found[:, 0] = base[:, prepared.start]
@@ -241,7 +236,7 @@ def forward(
     tolerance: float = MISSING,
     charged: bool = False,
     in_levels: bool = False,
-    limits: Limits | None = None,
+    limits: Limits = UNLIMITED,
 ) -> tuple[Distribution, float]:
     """Return the distribution of the total cost, and a bound on the expected number of actions, free moves included.
 
@@ -275,7 +270,7 @@ def forward(
         order = np.argsort(value, kind="stable")
         value, probability = value[order], probability[order]
     if missing > 0:
-        steps += float(found.there[some] @ (tail or spent_budget(policy)).steps[some])
+        steps += float(found.there[some] @ (tail or spent_budget(policy, limits)).steps(limits)[some])
     distribution = Distribution(
         values=value,
         probabilities=probability,

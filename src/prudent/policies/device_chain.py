@@ -19,7 +19,7 @@ LEVELS = 64
 
 def backward_on_device(
     rows: DeviceRows, policy: BudgetPolicy, excess: FloatArray, mean: FloatArray, mean_cost: FloatArray,
-    limits: Limits | None, doing: str,
+    limits: Limits, doing: str,
 ) -> FloatArray:  # fmt: skip
     """Return the expected excess and cost of a policy begun with each budget up to its own, (2, n_levels).
 

@@ -30,7 +30,7 @@ class Episodes(Protocol):
 
     chunk: ClassVar[int]  # how many runs share one stream; fixed, since numbers depend on it
 
-    def costs(self, begin: int, end: int, paths: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
+    def costs(self, begin: int, end: int, paths: int, limits: Limits) -> tuple[FloatArray, list[Path]]:
         """Return the total costs of runs, the first of which begins a chunk; and those below ``paths`` step by step."""
 
 
@@ -44,7 +44,7 @@ class OfTable:
     max_steps: int
     chunk: ClassVar[int] = 1024
 
-    def costs(self, begin: int, end: int, paths: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
+    def costs(self, begin: int, end: int, paths: int, limits: Limits) -> tuple[FloatArray, list[Path]]:
         """Return the total costs."""
         charged, paid = np.empty(end - begin, dtype=np.int64), np.empty(end - begin)
         walk = (*self.walk.arrays(), self.max_steps)
@@ -87,7 +87,7 @@ class OfFunction:
     max_steps: int
     chunk: ClassVar[int] = 2**16
 
-    def costs(self, begin: int, end: int, paths: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
+    def costs(self, begin: int, end: int, paths: int, limits: Limits) -> tuple[FloatArray, list[Path]]:
         """Return the total costs, and the first runs step by step."""
         costs, told = np.empty(end - begin), list[Path]()
         for first in range(begin, end, self.chunk):
@@ -97,7 +97,7 @@ class OfFunction:
             told += some
         return costs, told
 
-    def _chunk(self, number: int, size: int, shown: int, limits: Limits | None) -> tuple[FloatArray, list[Path]]:
+    def _chunk(self, number: int, size: int, shown: int, limits: Limits) -> tuple[FloatArray, list[Path]]:
         model = self.model
         found = find_lattice(model.cost)
         gain: NDArray[Any] = model.cost if found is None else found[1]

@@ -19,7 +19,7 @@ from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.forwards import MISSING, most_spent
 from prudent.policies.function import Function, follow_function, refuse_stuck
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, in_force
+from prudent.runtime.limits import Limits
 
 if TYPE_CHECKING:
     from prudent.results.plan import Plan
@@ -93,16 +93,15 @@ def evaluate(
         if not isinstance(policy, BudgetPolicy | Mapping):
             raise PrudentError("uncertainty= needs a plan, its policy or a table {state: action}, not a function")
         model = replace(model, intervals=sets)
-    with in_force(limits):
-        if isinstance(policy, BudgetPolicy):
-            if step is None:
-                return _with_worst(_evaluate_parts(policy, tolerance, limits), policy, sets, limits)
-            policy = _by_names(policy)
-        if isinstance(policy, Mapping):
-            alone = restricted(model, policy)
-            result, same = _evaluate_table(alone, step, tolerance, limits)
-            return _with_worst(result, same, None if sets is None else alone.intervals, limits)
-        return follow_function(model, policy, step, tolerance, limits)
+    if isinstance(policy, BudgetPolicy):
+        if step is None:
+            return _with_worst(_evaluate_parts(policy, tolerance, limits), policy, sets, limits)
+        policy = _by_names(policy)
+    if isinstance(policy, Mapping):
+        alone = restricted(model, policy)
+        result, same = _evaluate_table(alone, step, tolerance, limits)
+        return _with_worst(result, same, None if sets is None else alone.intervals, limits)
+    return follow_function(model, policy, step, tolerance, limits)
 
 
 def _evaluate_parts(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
@@ -152,7 +151,7 @@ def evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> D
     prepared, most = policy.prepared, most_spent(policy, limits)
     if prepared.n_states * (most + 1) <= TO_THE_END:
         tolerance = 0.0
-    tail = spent_budget(policy)
+    tail = spent_budget(policy, limits)
     result, _ = forward(policy, tail, tolerance=tolerance, limits=limits)
     scale = prepared.scale
     result = replace(result, most=scale.in_units(most) if scale.rounded or np.isinf(most) else scale.total(int(most)))

@@ -24,7 +24,7 @@ from prudent.kernels.team import new_counters
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.policies.arrivals import chain_of, played_anywhere
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, go_on, threads_in_force
+from prudent.runtime.limits import UNLIMITED, Limits, available_memory, go_on
 from prudent.runtime.pace import Pace
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import side_by_side
@@ -105,7 +105,7 @@ def followed(
     most: int | None,
     tolerance: float,
     weight: FloatArray | None = None,
-    limits: Limits | None = None,
+    limits: Limits = UNLIMITED,
 ) -> Followed:
     """Follow a policy until at most ``tolerance`` is under way, or for ``most`` levels, within the limits."""
     prepared = policy.prepared
@@ -138,7 +138,7 @@ def _pushed(
     most: int,
     tolerance: float,
     weight: FloatArray,
-    limits: Limits | None,
+    limits: Limits,
 ) -> Followed:
     """Follow a policy level by level, from the states that have any mass."""
     prepared, arcs = policy.prepared, free_arcs(policy.prepared)
@@ -174,7 +174,7 @@ def _pulled(
     most: int,
     tolerance: float,
     weight: FloatArray,
-    limits: Limits | None,
+    limits: Limits,
 ) -> Followed:
     """Follow a policy level by level, to where its runs arrive, on all threads."""
     prepared, plays = policy.prepared, np.zeros(policy.prepared.n_actions)
@@ -187,7 +187,7 @@ def _pulled(
     ended = Ended(np.zeros((layers, 0)), np.array([0.0, np.inf, 0.0]), np.zeros(1, dtype=np.int64))
     last, levels = policy.level + window - 1 if policy.level > 0 else 0, 0  # from then on no line has any budget
     pace = Pace(LevelSweep.batch / max(len(prepared.cost), 1), limits)
-    threads = threads_in_force() if limits is None else limits.threads
+    threads = prepared.threads
     with Progress(FOLLOWING, unit="levels") as progress:
         while levels < most and ended.stop[0] == 0:
             go_on(limits, FOLLOWING)
@@ -214,31 +214,31 @@ def _pulled(
     return Followed(ended.total[:, :levels], missing, plays, *later)
 
 
-def most_spent(policy: BudgetPolicy, limits: Limits | None = None) -> float:
+def most_spent(policy: BudgetPolicy, limits: Limits = UNLIMITED) -> float:
     """Return the most levels that a run can use, infinite if there is no limit; a bound where costs are rounded."""
     prepared = policy.prepared
     if policy.level == 0:
-        return true_worst_case(restrict(prepared, policy.without_budget))
-    worst, played = worst_case_of(prepared, policy.without_budget), played_anywhere(policy)
+        return true_worst_case(restrict(prepared, policy.without_budget), limits)
+    worst, played = worst_case_of(prepared, policy.without_budget, limits), played_anywhere(policy)
     window = min(int(prepared.cost[played[prepared.outcome_action]].max(initial=0)), policy.level) + 1
     most = _spread if prepared.n_states >= MANY and not prepared.is_goal[prepared.start] else _farthest
     found = most(policy, played, window, worst, limits)
     return np.inf if found >= UNREACHED else float(found)
 
 
-def _farthest(policy: BudgetPolicy, played: BoolArray, window: int, worst: IntArray, limits: Limits | None) -> int:
+def _farthest(policy: BudgetPolicy, played: BoolArray, window: int, worst: IntArray, limits: Limits) -> int:
     prepared, arcs = policy.prepared, free_arcs(policy.prepared)
     seen = np.zeros((window, prepared.n_states), dtype=bool)
     about = arcs, costs_of(prepared, arcs), policy.choices, policy.level, prepared.start, worst, seen
     return int(farthest(*about))
 
 
-def _spread(policy: BudgetPolicy, played: BoolArray, window: int, worst: IntArray, limits: Limits | None) -> int:
+def _spread(policy: BudgetPolicy, played: BoolArray, window: int, worst: IntArray, limits: Limits) -> int:
     chain, circling = chain_of(policy, played, np.empty(0)), _circling(policy.prepared)
     several = int(np.diff(policy.prepared.action_start).max())
     kind = np.int8 if several < 2**7 else np.int32
     seen = np.zeros(window * chain.n_places, dtype=kind)
-    threads = threads_in_force() if limits is None else limits.threads
+    threads = policy.prepared.threads
     rows = max(LevelSweep.batch // max(len(policy.prepared.cost), 1), 1)
     most = 0
     for first in range(0, policy.level, rows):
@@ -263,7 +263,7 @@ def _circling(prepared: Prepared) -> Circling:
     return Circling(arcs, costs_of(prepared, arcs), np.zeros(n, dtype=np.int64), np.zeros(m), np.zeros(n))
 
 
-def _followed_ahead(policy: BudgetPolicy, layers: int, limits: Limits | None) -> Followed | None:
+def _followed_ahead(policy: BudgetPolicy, layers: int, limits: Limits) -> Followed | None:
     """Return what :func:`followed` does, run to the end of a model without cycles, state by state; None if too large.
 
     Where runs meet few pairs of state and level, these are followed one by one.
@@ -285,7 +285,7 @@ def _followed_ahead(policy: BudgetPolicy, layers: int, limits: Limits | None) ->
     born = time.copy()
     np.minimum.at(born, prepared.successor, time[prepared.outcome_state])
     row, room = shared_room(np.where(goals, 0, size), born, time, levels)  # the totals come first
-    if 8 * layers * room > (limits or Limits.of(None, None)).memory:
+    if 8 * layers * room > min(limits.memory, available_memory()):
         return None
     row, least = np.where(goals, 0, row), np.where(goals, 0, least)
     mass, played = np.zeros((layers, room)), np.zeros(prepared.n_actions)

@@ -13,7 +13,7 @@ from prudent.policies.chain import forward
 from prudent.policies.distribution import mixture
 from prudent.policies.forwards import MISSING
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import UNLIMITED, Limits
 
 __all__ = ["AFFORDED", "UNFOLLOWED", "UNKNOWN", "OwnTail", "own_tail"]
 
@@ -55,7 +55,7 @@ def own_tail(
     tolerance: float = MISSING,
     *,
     work: float | None = None,
-    limits: Limits | None = None,
+    limits: Limits = UNLIMITED,
 ) -> OwnTail:
     """Follow a policy up to ``most``, if known an upper bound on its CVaR and so on its VaR; return its tail.
 
@@ -83,7 +83,7 @@ def own_tail(
         cut = found.missing / alpha * float((tail.upper - tail.value).max())
     cvar, level = found.cvar(alpha), found.var(alpha)
     above = np.inf if np.isinf(cvar) else found.cvar_at_most(alpha)
-    upper = above * (1 + path_rounding(prepared, tail.steps)) + cut
+    upper = above * (1 + path_rounding(prepared, tail.steps(limits))) + cut
     if last == known and np.isinf(upper):  # ``most`` was no bound: the checkpoint was wrong
         return own_tail(policy, tail, None, alpha, work=work, limits=limits)
     if np.isinf(level):  # too many runs are still under way at the end

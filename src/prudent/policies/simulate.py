@@ -26,7 +26,7 @@ from prudent.policies.runs import KEPT, Path, Runs
 from prudent.policies.tally import Tally, joined
 from prudent.runtime.clock import now
 from prudent.runtime.executors import check_executor, check_sendable, finished
-from prudent.runtime.limits import Limits, cores, go_on
+from prudent.runtime.limits import UNLIMITED, Limits, cores, go_on
 from prudent.runtime.progress import Progress
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class _Workers:
         size, at_once = self._split(source, episodes)
         begin = range(0, episodes, size)
         costs = np.empty(episodes) if episodes <= KEPT else None
-        here = self.limits if self.executor is None else None  # elsewhere, another clock runs
+        here = self.limits if self.executor is None else UNLIMITED  # elsewhere, another clock runs
         calls = [(source, at, min(at + size, episodes), costs is None, paths, here) for at in begin]
         found, shown, done = list[Tally](), dict[int, list[Path]](), 0
         with self._pool(source, len(calls)) as pool, Progress(SIMULATING, total=episodes, unit="runs") as progress:
@@ -206,7 +206,7 @@ class _Workers:
                     done += 1
                     progress.at(done * size)
             except BaseException:
-                self.limits.interrupted = True  # threads end with the chunk that they are at
+                self.limits.interruption.asked = True  # threads end with the chunk that they are at
                 raise
         if done < len(calls):
             go_on(self.limits, SIMULATING)
@@ -231,7 +231,7 @@ class _Workers:
         return ThreadPoolExecutor(self.threads)
 
 
-def run_piece(source: Episodes, begin: int, end: int, counted: bool, paths: int, limits: Limits | None) -> Piece:
+def run_piece(source: Episodes, begin: int, end: int, counted: bool, paths: int, limits: Limits) -> Piece:
     """Return what the runs ``begin:end`` cost, one by one or counted (internal)."""
     if not counted:
         return source.costs(begin, end, paths, limits)

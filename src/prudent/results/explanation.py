@@ -150,12 +150,11 @@ class Explainer:
     def __init__(self, policy: BudgetPolicy) -> None:
         policy.refuse_as("cannot be explained")
         prepared = policy.prepared
-        self.policy = policy
-        self.worst = least_worst_case(prepared)
-        least = least_expected_cost(prepared)
+        self.policy, limits = policy, Limits.of(None, None)
+        self.worst = least_worst_case(prepared, limits)
+        least = least_expected_cost(prepared, limits)
         base, level = Base(least.value, least.lower, least.value), policy.level
-        memory = Limits.of(None, None)
-        swept = budget_sweep(prepared, base, least.choice, self.worst, memory, most=level, aims=PLAN, keep=True)
+        swept = budget_sweep(prepared, base, least.choice, self.worst, limits, most=level, aims=PLAN, keep=True)
         if swept.stopped == "interrupted":
             raise KeyboardInterrupt
         assert swept.tables is not None
@@ -243,7 +242,8 @@ class RobustExplainer(Explainer):
 
     def __init__(self, policy: BudgetPolicy, intervals: Intervals) -> None:
         policy.refuse_as("cannot be explained")
-        self.policy, self.worst, limits = policy, least_worst_case(policy.prepared), Limits.of(None, None)
+        self.policy, limits = policy, Limits.of(None, None)
+        self.worst = least_worst_case(policy.prepared, limits)
         chance = policy.prepared.model.probability
         both = Follower(policy, intervals, limits), Follower(policy, Intervals(chance, chance), limits)
         self._worths = [(each.excesses(policy.level), each.means()) for each in both]

@@ -5,10 +5,11 @@ tests a stand-in with the same methods has NumPy arrays and NumPy kernels.  Kern
 ``prudent/kernels/cuda``, compiled when first used, without fast-math: IEEE doubles, some multiply-adds fused.
 """
 
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from threading import RLock
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
+from weakref import ReferenceType, ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from prudent.errors import PrudentError, TooLarge
 from prudent.kernels import compiler
 
-__all__ = ["BLOCK", "Device", "Kernels", "Known", "device_named", "open_gpu", "remembered"]
+__all__ = ["BLOCK", "Device", "Kernels", "Resident", "device_named", "latest", "open_gpu"]
 
 BLOCK, LONE = 128, 1024
 """Threads in a block of several, and in a single block."""
@@ -30,14 +31,10 @@ INSTALL = (
 C_TYPES = {"uint8": "unsigned char", "uint16": "unsigned short", "int32": "int", "int64": "long long"}
 
 OWNERS = 2
-"""The number of owners whose arrays a device keeps: a refined model and the previous one."""
-
-Known = list[tuple[object, dict[str, Any]]]
+"""How many models a device keeps: a refined one and the one before."""
 
 IN_C: dict[type, Callable[[Any], Any]] = {bool: np.int32, int: np.int64, float: np.float64}
 """Numbers as kernels take them: flags are ``int`` there, whole numbers ``long long``, others ``double``."""
-
-T = TypeVar("T")
 
 
 class Kernels(Protocol):
@@ -57,6 +54,7 @@ class Device(Protocol):
     """The interface of a device; its arrays have a shape, slices and a type, and nothing else is used."""
 
     name: str
+    latest: deque[object]  # the models that it keeps
 
     @property
     def free(self) -> int:
@@ -80,20 +78,42 @@ class Device(Protocol):
     def down_later(self, array: Any) -> Callable[[], NDArray[Any]]:
         """Begin a copy to the host after all work so far; return a function that waits for it and returns it."""
 
-    def once(self, owner: object, make: Callable[[], T], name: str) -> T:
-        """Return what was made for an owner under a name; make it if it is not kept."""
+
+class OnDevice(Protocol):
+    """A model on a device."""
+
+    @property
+    def device(self) -> Device:
+        """Where it is."""
 
 
-def remembered(known: Known, owner: object, make: Callable[[], T], name: str) -> T:
-    """Return what is ``known`` of an owner under a name; make it if need be, and drop the oldest owner."""
-    things = next((things for each, things in known if each is owner), None)
-    if things is None:
-        known.append((owner, things := {}))
-        del known[:-OWNERS]
-    if name not in things:
-        things[name] = make()
-    found: T = things[name]
-    return found
+Model = TypeVar("Model", bound=OnDevice)
+
+
+def latest() -> "deque[object]":
+    """Return room for the models that a device keeps: the memory that they take there ends with the device."""
+    return deque(maxlen=OWNERS)
+
+
+class Resident:
+    """What its owner has on a device, as long as the device keeps it."""
+
+    def __init__(self) -> None:
+        self._there: ReferenceType[OnDevice] | None = None
+
+    def on(self, device: Device, bring: Callable[[], Model | None]) -> Model | None:
+        """Return what is on a device; bring it there if need be, if it can be."""
+        found = None if self._there is None else self._there()
+        if found is not None and found.device is device:
+            return cast(Model, found)
+        brought = bring()
+        if brought is not None:
+            device.latest.append(brought)
+            self._there = ref(brought)
+        return brought
+
+    def __reduce__(self) -> tuple[type["Resident"], tuple[()]]:
+        return type(self), ()  # another process has another device
 
 
 def device_named(name: str) -> Device | None:
@@ -125,8 +145,7 @@ class _Gpu:
         self._cupy = cupy
         self.name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
         self._copying = cupy.cuda.Stream(non_blocking=True)
-        self._known: Known = []
-        self._lock = RLock()
+        self.latest = latest()
         self._kernels: dict[tuple[Any, ...], _Module] = {}
 
     @property
@@ -174,10 +193,6 @@ class _Gpu:
             return there
 
         return wait
-
-    def once(self, owner: object, make: Callable[[], T], name: str) -> T:
-        with self._lock:  # sweeps may run side by side
-            return remembered(self._known, owner, make, name)
 
 
 class _Module:

@@ -5,13 +5,10 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +20,17 @@ from prudent.runtime.ranks import Ranks
 
 __all__ = [
     "UNLIMITED",
+    "Interruption",
     "Keeper",
     "Limits",
     "Stopped",
     "available_memory",
     "cores",
-    "device_in_force",
     "go_on",
     "in_bytes",
-    "in_force",
-    "limits_in_force",
     "own_cores",
     "room_on",
     "shown_bytes",
-    "threads_in_force",
 ]
 
 REST, AT_LEAST, AT_ONCE = 0.1, 0.1, 1.0
@@ -75,10 +69,46 @@ class Stopped(PrudentError):
         return type(self), (self.reason, self.what)  # as it comes from another process
 
 
-@dataclass
-class Limits:
-    """Memory, time, threads, the device and the ranks that a solve may use.
+class Interruption:
+    """Whether Ctrl-C was pressed, for all limits of one call.
 
+    Inside its context, Ctrl-C asks for the best answer so far; a second Ctrl-C interrupts at once.
+    """
+
+    def __init__(self, asked: bool = False) -> None:
+        self.asked = asked
+        self._depth, self._lock, self._before = 0, Lock(), cast(Any, None)
+
+    def __reduce__(self) -> tuple[type["Interruption"], tuple[()]]:
+        return type(self), ()  # another process has a Ctrl-C of its own
+
+    def __enter__(self) -> None:
+        with self._lock:  # sweeps may run side by side
+            self._depth += 1
+        if self._depth == 1 and threading.current_thread() is threading.main_thread():
+            before = signal.getsignal(signal.SIGINT)
+            if callable(before):  # not if Ctrl-C is ignored
+                self._before = before
+                signal.signal(signal.SIGINT, self._interrupt)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+    def __exit__(self, *raised: object) -> None:
+        with self._lock:
+            self._depth -= 1
+        if self._depth == 0 and self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a call may use, and where: memory, time, threads, the device and the ranks.
+
+    It is passed on as an argument.  Who wants other limits makes a record of its own, which the same Ctrl-C reaches.
     Inside its context, Ctrl-C asks a solve to stop and return its best answer; a second Ctrl-C interrupts it at once.
     """
 
@@ -88,13 +118,9 @@ class Limits:
     threads: int = 1  # apart from work that ranks share, for which they have their own threads
     device: Device | None = None  # the device to compute on; None: the CPU
     ranks: Ranks | None = None  # the processes that share sweeps; None: only this one
-    interrupted: bool = False
     partial: bool = True  # whether a stopped sweep is useful; if not, it raises Stopped
     began: float = field(default_factory=now)
-    above: "Limits | None" = None  # the limits that Ctrl-C reaches, if these are only for the rest of their work
-    _depth: int = field(default=0, init=False)
-    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
-    _before: Any = field(default=None, init=False)
+    interruption: Interruption = field(default_factory=Interruption, repr=False)
 
     @classmethod
     def of(
@@ -130,24 +156,28 @@ class Limits:
     @property
     def stop(self) -> str:
         """Why to stop now: ``"interrupted"``, ``"time"``, or empty."""
-        if self.interrupted or (self.above is not None and self.above.interrupted):
+        if self.interruption.asked:
             return "interrupted"
         return "time" if self.left <= 0 else ""
 
     @property
     def for_the_rest(self) -> "Limits":
         """The same limits with some more time: for completing an answer after a sweep, also after Ctrl-C."""
-        if self.interrupted:
-            return replace(self, time_limit=now() - self.began + AT_ONCE, interrupted=False)
+        if self.interruption.asked:
+            return replace(self, time_limit=now() - self.began + AT_ONCE, interruption=Interruption())
         if self.time_limit is None:
-            return replace(self, above=self)
-        more = max((1 + REST) * self.time_limit, now() - self.began + AT_LEAST)
-        return replace(self, time_limit=more, above=self)
+            return self
+        return replace(self, time_limit=max((1 + REST) * self.time_limit, now() - self.began + AT_LEAST))
 
     @property
     def without_time(self) -> "Limits":
-        """The same memory, threads and device, without a time limit: for values that an answer needs."""
-        return Limits(self.memory, threads=self.threads, device=self.device)
+        """The same limits without one on time, also after Ctrl-C: for values that an answer needs."""
+        return replace(self, time_limit=None, keeper=None, ranks=None, interruption=Interruption())
+
+    @property
+    def whole(self) -> "Limits":
+        """The same limits for work that is useless unfinished: if it is stopped, it raises Stopped."""
+        return replace(self, partial=False)
 
     def check(self, need: int, what: str, advice: str) -> None:
         """Reject work that exceeds the memory limit, before it takes any memory."""
@@ -159,66 +189,21 @@ class Limits:
             raise refused
 
     def __enter__(self) -> "Limits":
-        with self._lock:  # sweeps may run side by side
-            self._depth += 1
-        if self._depth == 1 and threading.current_thread() is threading.main_thread():
-            before = signal.getsignal(signal.SIGINT)
-            if callable(before):  # not if Ctrl-C is ignored
-                self._before = before
-                signal.signal(signal.SIGINT, self._interrupt)
+        self.interruption.__enter__()
         return self
 
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self.interrupted:
-            raise KeyboardInterrupt
-        self.interrupted = True
-
     def __exit__(self, *raised: object) -> None:
-        with self._lock:
-            self._depth -= 1
-        if self._depth == 0 and self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            self._before = None
+        self.interruption.__exit__(*raised)
 
 
 UNLIMITED = Limits(memory=sys.maxsize)
 """For work that takes little: one thread, on the CPU, until it is done."""
 
 
-def go_on(limits: Limits | None, what: str) -> None:
+def go_on(limits: Limits, what: str) -> None:
     """Raise Stopped if limits ask work that is useless unfinished to stop; cheap in loops."""
-    if limits is not None and (why := limits.stop):
+    if why := limits.stop:
         raise Stopped(why, what)
-
-
-_in_force: ContextVar[Limits | None] = ContextVar("limits in force", default=None)
-
-
-@contextmanager
-def in_force(limits: Limits) -> Iterator[None]:
-    """Apply limits to all work inside, even if they are not passed on: in values that are computed once."""
-    token = _in_force.set(limits)
-    try:
-        yield
-    finally:
-        _in_force.reset(token)
-
-
-def limits_in_force() -> Limits | None:
-    """Return the limits that hold here, if any."""
-    return _in_force.get()
-
-
-def threads_in_force() -> int:
-    """Return how many threads work here may use: 1 without limits in force."""
-    limits = limits_in_force()
-    return 1 if limits is None else limits.threads
-
-
-def device_in_force() -> Device | None:
-    """Return the device that work here uses, None for the CPU."""
-    limits = limits_in_force()
-    return None if limits is None else limits.device
 
 
 def room_on(device: Device, need: int, what: str) -> None:

@@ -17,7 +17,7 @@ FIRST, GROWTH = 64, 4
 class Pace:
     """How many levels to take at a time: as many as the last ones show to be in time, at most ``most``."""
 
-    def __init__(self, most: float, limits: Limits | None) -> None:
+    def __init__(self, most: float, limits: Limits) -> None:
         self.most, self.limits = max(most, 1.0), limits
         self.size = self.most / FIRST
         self.done, self.at = 0, math.nan
@@ -26,7 +26,6 @@ class Pace:
         """Return how many levels to take after the first ``done``; those since the last call took the time since."""
         levels, seconds, self.done, self.at = done - self.done, now() - self.at, done, now()
         if seconds > 0 and levels > 0:  # not at first
-            left = math.inf if self.limits is None else self.limits.left
-            wanted = min(AT_A_TIME, PART * max(left, LEAST)) * levels / seconds
+            wanted = min(AT_A_TIME, PART * max(self.limits.left, LEAST)) * levels / seconds
             self.size = min(wanted, GROWTH * self.size, self.most)
         return max(int(self.size), 1)

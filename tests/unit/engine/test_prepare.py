@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.engine.prepare import at_step, prepare
-from prudent.engine.values.expected_cost import least_expected_cost, share_expected
+from prudent.engine.prepare import prepare, rounded_to
+from prudent.engine.values.expected_cost import at_step, least_expected_cost
 from prudent.models import graph
 from prudent.runtime.clock import now
 from prudent.runtime.limits import UNLIMITED
@@ -269,7 +269,8 @@ def test_another_step_is_as_if_prepared_for_it(seed, scale):
     base = prepare(model)
     for step in (base.scale.level_size * 7, base.scale.level_size * 60, 2.3, 170.0):
         one, other = at_step(base, step, UNLIMITED), prepare(model, step)
-        share_expected(base, one)
+        assert at_step(base, step, UNLIMITED) is one
+        assert rounded_to(base, step) is None or one.graph is base.graph
         assert (one.scale.step, one.scale.stride, one.scale.rounded) == (
             other.scale.step,
             other.scale.stride,

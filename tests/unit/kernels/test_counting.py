@@ -27,13 +27,12 @@ def test_rows_are_sorted_and_merged(size, unit):
     cost, successor = unit * rng.integers(0, 5, 3 * size), rng.integers(0, 5, 3 * size)
     probability = rng.random(3 * size)
     wanted = [merged(cost[i:j], successor[i:j], probability[i:j]) for i, j in pairwise(start)]
-    into, mean = np.empty(3 * size), np.empty(3)
+    into = np.empty(3 * size)
     length, free = np.empty(3, dtype=np.int64), np.empty(3, dtype=np.int64)
     given = read_only(probability), cost, successor, into
-    sort_rows(new_counters(), np.array([0, 1, 3]), start, 2 * unit, 4.0, *given, length, free, mean)
+    sort_rows(new_counters(), np.array([0, 1, 3]), start, 2 * unit, *given, length, free)
     assert length.tolist() == [len(c) for c, _, _ in wanted]
     assert free.tolist() == [sum(each < 2 * unit for each in c) for c, _, _ in wanted]
-    assert mean.tolist() == [sum(p * (c / 4.0) for c, p in zip(c, p, strict=True)) for c, _, p in wanted]
     new_start = np.append(0, np.cumsum(length))
     close_gaps(new_counters(), (cost, successor, into.view(np.int64)), start, new_start)
     for a, row in enumerate(wanted):

@@ -9,7 +9,7 @@ import pytest
 import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep.estimate import sweep_bytes
-from prudent.planning.plans import heard
+from prudent.planning.solve import solve_aloud
 from strategies import noisy_table
 
 SEEDS = (0, 3, 5, 8)
@@ -152,9 +152,7 @@ def test_a_very_long_mean_is_answered_with_bounds():
 def told(model, alpha, **asked):
     """Solve; return the plan, and the best ones so far that a listener heard."""
     heard_of = []
-    with heard(heard_of.append):
-        plan = prudent.solve(model, alpha, **asked)
-    return plan, heard_of
+    return solve_aloud(model, alpha, heard_of.append, **asked), heard_of
 
 
 def test_a_listener_hears_the_best_plan_each_time_it_is_to_be_refined(monkeypatch):
@@ -184,7 +182,7 @@ def test_a_listener_hears_the_rounded_plan_before_the_exact_one_is_sought(monkey
 def test_all_threads_find_what_attempts_need(monkeypatch):
     seen = []
 
-    def modest(prepared, alpha, most):
+    def modest(prepared, alpha, most, limits):
         seen.append(prepared.threads)
         return True
 

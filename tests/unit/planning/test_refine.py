@@ -13,7 +13,7 @@ from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.planning.bounds import Bracket, Stage, Target
 from prudent.planning.refine import chance_step, coarser_step, fair_step, finer_step, first_step, modest
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Interruption, Limits
 from strategies import noisy_table
 
 AMPLE, DEFAULT = Limits(10**9), Target()
@@ -133,7 +133,7 @@ def test_the_next_step_is_for_the_gap_that_was_asked_for():
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        (replace(AMPLE, interrupted=True), "interrupted"),
+        (replace(AMPLE, interruption=Interruption(asked=True)), "interrupted"),
         (replace(AMPLE, time_limit=1.0, began=-np.inf), "time"),
         (replace(AMPLE, memory=sweep_bytes(prepare(wide(2), 0.01), 100) // 10), "memory"),
     ],

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 
 import prudent
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Interruption, Limits
 from strategies import cases, examples, solved
 
 
@@ -91,7 +91,7 @@ def test_what_is_played_is_allowed_and_best_among_the_allowed(case):
 
 def test_values_that_were_stopped_half_way_explain_nothing(monkeypatch):
     plan = prudent.solve(prudent.domains.betting_game(), 0.2)
-    stopped = Limits(memory=10**9, interrupted=True)
+    stopped = Limits(memory=10**9, interruption=Interruption(asked=True))
     with monkeypatch.context() as patch:
         patch.setattr(Limits, "of", lambda *arguments: stopped)
         with pytest.raises(KeyboardInterrupt):

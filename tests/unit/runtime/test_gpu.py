@@ -1,5 +1,6 @@
 """Opening a GPU, what a device remembers, and the clock that stands still while kernels are compiled."""
 
+import pickle
 import sys
 import time
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ import pytest
 import prudent
 from prudent.kernels import compiler
 from prudent.runtime.clock import now
-from prudent.runtime.gpu import OWNERS, device_named, open_gpu, remembered
+from prudent.runtime.gpu import OWNERS, Resident, device_named, latest, open_gpu
 
 
 def with_cupy(monkeypatch, count):
@@ -40,17 +41,29 @@ def test_without_cupy_or_a_gpu_the_message_names_the_remedy(monkeypatch):
         open_gpu()
 
 
-def test_what_is_made_for_an_owner_is_made_once_until_others_come_between():
-    made, known, first = [], [], object()
+def test_a_device_keeps_the_latest_models():
+    device, other = (SimpleNamespace(latest=latest()) for _ in range(2))
+    owners, brought = [Resident() for _ in range(OWNERS + 1)], []
 
-    def make():
-        made.append(len(made))
-        return made[-1]
+    class Model:
+        def __init__(self, device):
+            self.device = device
+            brought.append(id(self))
 
-    assert [remembered(known, first, make, name) for name in ("a", "b", "a")] == [0, 1, 0]
-    others = [object() for _ in range(OWNERS)]
-    assert [remembered(known, other, make, "a") for other in others] == [2, 3]
-    assert remembered(known, first, make, "a") == 4 and len(known) == OWNERS
+    def on(owner, device):
+        return id(owner.on(device, lambda: Model(device)))
+
+    first, *others = owners
+    assert on(first, device) == on(first, device) and len(brought) == 1
+    for each in others:
+        on(each, device)
+    assert [on(each, device) for each in others] == brought[1:]
+    on(first, device)
+    assert len(brought) == OWNERS + 2 and len(device.latest) == OWNERS
+    on(first, other)
+    assert len(brought) == OWNERS + 3 and len(other.latest) == 1
+    assert first.on(other, lambda: None) is not None and Resident().on(other, lambda: None) is None
+    assert pickle.loads(pickle.dumps(first)).on(other, lambda: None) is None
 
 
 def test_the_clock_stands_still_while_another_compiler_is_at_work():

@@ -14,11 +14,12 @@ from prudent.methods.registry import METHODS
 from prudent.models.ssp import SSP
 from prudent.planning.curve import Curve
 from prudent.planning.refine import modest
+from prudent.planning.solve import solve_aloud
 from prudent.policies.distribution import Distribution
 from prudent.results.plan import Plan
 from prudent.runtime.limits import cores
 
-__all__ = ["ALPHA_MIN", "MEAN", "YARDSTICK", "Bounded", "Session", "open_session"]
+__all__ = ["ALPHA_MIN", "MEAN", "YARDSTICK", "Bounded", "Session", "Tell", "open_session"]
 
 ALPHA_MIN = 0.005
 """The smallest alpha of the slider; one sweep serves every alpha from here on."""
@@ -34,6 +35,9 @@ PIECES = 24  # other results of one model: distributions, routes
 FILES = ("traffic",)  # parameters that are paths: requests open no files
 
 Kept = TypeVar("Kept")
+
+Tell = Callable[[Plan], None] | None
+"""What hears of each plan that is the best so far."""
 
 
 class Bounded(OrderedDict[Hashable, Any]):
@@ -88,6 +92,7 @@ class Session:
         uncertainty: float | str | None = None,
         *,
         sure: bool = True,
+        tell: Tell = None,
     ) -> Plan:
         """Return the plan for an alpha; only the yardstick depends on the gap, and on the set of models it is for.
 
@@ -99,15 +104,17 @@ class Session:
         usual = method == YARDSTICK and relative_gap is None and uncertainty is None and alpha >= ALPHA_MIN
         if usual and not sure and key not in self.plans and self.seconds > WHILE and not self.rounded:
             return self.swept.get_or_make(alpha, lambda: self.curve.plan(alpha))
-        return self.plans.get_or_make(key, lambda: self._solve(*key))
+        return self.plans.get_or_make(key, lambda: self._solve(*key, tell))
 
     def is_sure(self, plan: Plan) -> bool:
         """Return whether a plan comes from a solve of its own."""
         return any(each is plan for each in self.plans.values())
 
-    def _solve(self, method: str, alpha: float, relative_gap: float | None, uncertainty: float | str | None) -> Plan:
+    def _solve(
+        self, method: str, alpha: float, relative_gap: float | None, uncertainty: float | str | None, tell: Tell
+    ) -> Plan:
         asked: dict[str, Any] = {"method": method, "relative_gap": relative_gap, "uncertainty": uncertainty}
-        plan = prudent.solve(self.model, alpha, **asked, **self.options)
+        plan = solve_aloud(self.model, alpha, tell, **asked, **self.options)
         if plan.status == "interrupted":
             raise KeyboardInterrupt
         if method == YARDSTICK and uncertainty is None:

@@ -6,7 +6,6 @@ Numbers are those of ``to_dict``, which ``--json`` prints; texts those of the ta
 import json
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -15,11 +14,10 @@ import numpy as np
 import prudent
 from prudent.apps.web.maps import policy_map
 from prudent.apps.web.playing import played
-from prudent.apps.web.sessions import ALPHA_MIN, YARDSTICK, Session
+from prudent.apps.web.sessions import ALPHA_MIN, YARDSTICK, Session, Tell
 from prudent.errors import PrudentError, numeral
 from prudent.io.plan import content_of
 from prudent.methods.registry import chosen
-from prudent.planning.plans import heard
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.tables import csv_text, plain
@@ -39,12 +37,9 @@ SAMPLED = 25
 """Points of the alpha curve where costs are rounded: each is a policy of its own to evaluate."""
 
 
-def perform(
-    session: Session, task: str, values: dict[str, str], listener: Callable[[Plan], None] | None = None
-) -> bytes:
+def perform(session: Session, task: str, values: dict[str, str], listener: Tell = None) -> bytes:
     """Return the body of an answer; a listener hears the best plan so far while a solve refines it."""
-    with nullcontext() if listener is None else heard(listener):
-        return TASKS[task](session, values)
+    return _solve(session, values, listener) if task == "solve" else TASKS[task](session, values)
 
 
 def so_far(plan: Plan) -> bytes:
@@ -70,17 +65,18 @@ def _asked(values: dict[str, str], name: str) -> Any:
     return _read(values[name]) if name in values else None
 
 
-def _plan(session: Session, values: dict[str, str], *, sure: bool = True) -> Plan:
+def _plan(session: Session, values: dict[str, str], *, sure: bool = True, tell: Tell = None) -> Plan:
     gap, uncertainty = _asked(values, "relative_gap"), _asked(values, "uncertainty")
-    return session.plan(as_alpha(values), chosen(values.get("method", YARDSTICK))[0], gap, uncertainty, sure=sure)
+    method = chosen(values.get("method", YARDSTICK))[0]
+    return session.plan(as_alpha(values), method, gap, uncertainty, sure=sure, tell=tell)
 
 
 def _total_cost(session: Session, values: dict[str, str], plan: Plan) -> Distribution:
     return session.distribution(plan, _asked(values, "uncertainty"))
 
 
-def _solve(session: Session, values: dict[str, str]) -> bytes:
-    plan = _plan(session, values, sure=values.get("sure") == "1")
+def _solve(session: Session, values: dict[str, str], tell: Tell = None) -> bytes:
+    plan = _plan(session, values, sure=values.get("sure") == "1", tell=tell)
     told = {"refining": False, "refines": session.refines(plan), "sure": session.is_sure(plan)}
     return _json({**_answer(plan, lambda: _total_cost(session, values, plan)), **told})
 

@@ -45,14 +45,14 @@ def bounded_sweep(
     the base must agree; otherwise the terms determine it.  With rounded costs, ``bounded=False`` leaves out the bound.
     With ``until`` sweeps also end once that holds for the first objective of the start.
     """
-    choice = least_expected_cost(prepared).choice
+    choice = least_expected_cost(prepared, limits).choice
     options: dict[str, Any] = {"alpha": alpha, "most": most, "terms": terms, "until": until}
     if not (prepared.scale.rounded and bounded):
         aims = PLAN if prepared.scale.rounded else BOTH
         swept = budget_sweep(prepared, base, choice, worst, limits, aims=aims, tie=tie, **options)
         return replace(swept, low=np.zeros(1)) if prepared.scale.rounded else swept
 
-    surely_expected(prepared)  # within the limits in force, which the other thread does not see
+    surely_expected(prepared, limits)  # now, and not in both threads below
     side_by_side = limits.threads > 1 and limits.keeper is None and limits.ranks is None  # ranks follow one at a time
     options["threads"] = -(-limits.threads // 2) if side_by_side else limits.threads
 
@@ -94,7 +94,10 @@ def surely_above(
     options: dict[str, Any] = {"alpha": alpha, "most": most, "terms": terms, "until": until, "threads": threads}
     if exhausted is None:
         low, stopped = _swept_below(prepared, limits, between=True, **options)
-        of_use = float((np.arange(len(low)) + low / (alpha or 1.0)).min()) >= surely_expected(prepared)[prepared.start]
+        of_use = (
+            float((np.arange(len(low)) + low / (alpha or 1.0)).min())
+            >= surely_expected(prepared, limits)[prepared.start]
+        )
         if of_use or stopped or (not np.isfinite(low).all() and alpha is None):
             return low, stopped
     return _swept_below(prepared, limits, between=False, exhausted=exhausted, **options)
@@ -126,7 +129,7 @@ def _swept_below(
 def beneath(prepared: Prepared, terms: Terms, limits: Limits, *, between: bool) -> tuple[Prepared, Base, WorstCase]:
     """Return what a sweep for a lower bound needs: costs between levels or rounded down, their base and worst case."""
     below = prepare(prepared.model, prepared.scale.step, limits, down=not between, between=between)
-    least = surely_expected(prepared)
+    least = surely_expected(prepared, limits)
     # More cycles are free, so more states are collapsed into one, which takes the least of its members' values.
     low = np.full(below.n_states, np.inf)
     known = prepared.members.state_of >= 0
@@ -134,7 +137,7 @@ def beneath(prepared: Prepared, terms: Terms, limits: Limits, *, between: bool) 
     low[below.start] = min(low[below.start], least[prepared.start])
     # Rounded down, row b stands for budgets just above b - 1 (limits from the right): they are used up by a cost of b.
     low = ((terms.accrual + terms.slope) * low + (0.0 if between else terms.slope)) * (1 - 4 * UNIT)
-    worst = least_worst_case(below)
+    worst = least_worst_case(below, limits)
     worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
     return below, Base(low, low, low), without_safety(below) if terms.accrual > 0 else worst
 

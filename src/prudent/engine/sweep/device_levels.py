@@ -60,9 +60,8 @@ class DeviceLevelSweep(Backend):
         if aims.plan:
             self._table = device.new((pairs, 2), np.float64)
             self._table[:n, 0], self._table[:n, 1] = rows.by_place(base.excess), rows.by_place(base.mean)
-            after, choice = rows.here(task.worst), rows.here(task.choice)
-            self._action_worst = rows.by_action_place(task.worst.action_value) if after is None else after
-            self._fallback = rows.by_place(task.first_choice[0]) if choice is None else choice
+            self._action_worst = rows.by_action_place(task.worst.action_value)
+            self._fallback = rows.by_place(task.first_choice[0])
             self._lost = device.new(1, np.float64)
             self._policy = DevicePolicy(device, task)
         self._sure = task.sure

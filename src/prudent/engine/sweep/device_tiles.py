@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.prepared import Prepared, choice_type, once
 from prudent.engine.sweep.device_policy import DevicePolicy, policy_bytes
 from prudent.engine.sweep.task import MISFIT, Backend, Task, kept_levels
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Aims
 from prudent.models.rows import owner
-from prudent.runtime.gpu import BLOCK, Device
+from prudent.runtime.gpu import BLOCK, Device, Resident
 from prudent.runtime.limits import Arrays, room_on
 
 __all__ = ["TILE", "DeviceTileSweep", "device_model"]
@@ -46,7 +46,7 @@ class DeviceTileSweep(Backend):
         task, prepared, device, aims = self.task, self.task.prepared, self.task.device, self.task.aims
         tiling = tiling_of(prepared)
         assert device is not None and tiling is not None, "it serves only tasks that have both"
-        self.tiling, self._model, work = tiling, device_model(device, tiling), tiling.work
+        self.tiling, self._model, work = tiling, device_model(device, prepared), tiling.work
         n, first = tiling.n_nodes, task.base.excess if aims.plan else task.base.low
         known = known_of(prepared, tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
         late = int(work.delay[: prepared.n_states].max(initial=0))
@@ -193,22 +193,31 @@ class _Model:
     delay: Any  # (n_nodes,)  int32
 
 
-def device_model(device: Device, tiling: Tiling) -> _Model:
-    """Return a tiling on a device."""
+def device_model(device: Device, prepared: Prepared) -> _Model:
+    """Return the tiling of a model on a device."""
+    tiling = tiling_of(prepared)
+    assert tiling is not None, "only models that are laid out for tiles come here"
+    found = _resident(prepared).on(device, lambda: _brought(device, tiling))
+    assert found is not None, "a tiling always fits"
+    return found
 
-    def make() -> _Model:
-        work = tiling.work
-        room_on(device, 16 * len(work.cost) + 16 * len(work.mean_cost) + 16 * tiling.n_nodes, "the model")
-        source = owner(work.outcome_start[work.action_start])
-        outcome = np.empty(len(work.cost), dtype=OUTCOME)
-        outcome["probability"], outcome["successor"] = work.probability, work.successor
-        outcome["back"] = work.cost + work.delay[source] - work.delay[work.successor]
-        starts = (device.up(start.astype(np.uint32)) for start in (work.action_start, work.outcome_start))
-        node = work.group_node[work.group_start[:-1]]
-        up = device.up
-        rows = *starts, up(outcome.view(np.float64)), up(work.mean_cost)
-        return _Model(
-            device, up(node.astype(np.int32)), tiling.layer_start.tolist(), rows, up(work.delay.astype(np.int32))
-        )
 
-    return device.once(tiling, make, "model")
+@once
+def _resident(prepared: Prepared) -> Resident:
+    """Return where the tiling is, if it is on a device."""
+    return Resident()
+
+
+def _brought(device: Device, tiling: Tiling) -> _Model:
+    """Bring a tiling to a device."""
+    work, up = tiling.work, device.up
+    room_on(device, 16 * len(work.cost) + 16 * len(work.mean_cost) + 16 * tiling.n_nodes, "the model")
+    source = owner(work.outcome_start[work.action_start])
+    outcome = np.empty(len(work.cost), dtype=OUTCOME)
+    outcome["probability"], outcome["successor"] = work.probability, work.successor
+    outcome["back"] = work.cost + work.delay[source] - work.delay[work.successor]
+    starts = (up(start.astype(np.uint32)) for start in (work.action_start, work.outcome_start))
+    node = work.group_node[work.group_start[:-1]]
+    rows = *starts, up(outcome.view(np.float64)), up(work.mean_cost)
+    delay = up(work.delay.astype(np.int32))
+    return _Model(device, up(node.astype(np.int32)), tiling.layer_start.tolist(), rows, delay)

@@ -48,7 +48,7 @@ def budget_sweep(
     """
     most = min(most, int(worst.value[prepared.start]))
     value = (base.excess if aims.plan else base.low)[prepared.start]
-    best = np.inf if alpha is None else _most_needed(prepared, base, worst, float(value), alpha, terms)
+    best = np.inf if alpha is None else _most_needed(prepared, base, worst, float(value), alpha, terms, limits)
     threads = limits.threads if threads is None else threads
     about = min(most, best), limits.device, limits.ranks
     task = Task(prepared, base, choice, worst, aims, terms, most, keep, threads, tie, *about)
@@ -106,15 +106,17 @@ def budget_sweep(
     return Swept(excess, low, mean, whole, sweep.values, stopped, sweep.lost)
 
 
-def _most_needed(prepared: Prepared, base: Base, worst: WorstCase, value: float, alpha: float, terms: Terms) -> float:
+def _most_needed(
+    prepared: Prepared, base: Base, worst: WorstCase, value: float, alpha: float, terms: Terms, limits: Limits
+) -> float:
     """Return an upper bound on the objective at the best budget, and so on that budget.
 
     The base itself is one.  Without cycles the variance of the least expected cost is cheap and gives a better one.
     """
     if prepared.acyclic and not prepared.between and terms == EXCESS:
-        least = least_expected_cost(prepared)
+        least = least_expected_cost(prepared, limits)
         if np.array_equal(base.excess, least.value):
-            return min(value / alpha, likely_levels(prepared, least, worst, alpha))
+            return min(value / alpha, likely_levels(prepared, least, worst, alpha, limits))
     return value / alpha
 
 

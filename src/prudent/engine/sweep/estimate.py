@@ -21,7 +21,7 @@ from prudent.engine.sweep.tile_layout import tiling_of
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Aims
-from prudent.runtime.limits import Limits, device_in_force, shown_bytes, threads_in_force
+from prudent.runtime.limits import UNLIMITED, Limits, shown_bytes
 from prudent.runtime.ranks import Ranks
 
 __all__ = [
@@ -133,31 +133,35 @@ def _bytes_at(
     Return the memory of the tables alone, and with a lower bound and an evaluation.
     """
     coarse = prepare(prepared.model, step, limits)
-    least, worst = least_expected_cost(coarse), least_worst_case(coarse)
-    rounded = float(least.steps[coarse.start])  # rounding may add one level for each action
+    least, worst = least_expected_cost(coarse, limits), least_worst_case(coarse, limits)
+    rounded = float(least.steps(limits)[coarse.start])  # rounding may add one level for each action
     levels = 2 * (most * prepared.scale.level_size / step + rounded)
     if alpha is not None:
-        levels = min(levels, 2 * (likely_levels(coarse, least, worst, alpha) + rounded), worst.at(coarse.start))
+        levels = min(levels, 2 * (likely_levels(coarse, least, worst, alpha, limits) + rounded), worst.at(coarse.start))
     levels = int(min(levels, UNREACHED)) + 1
     tables = sweep_bytes(coarse, levels, PLAN, keep)
     return tables, max(tables, solve_bytes(coarse, levels))
 
 
-def likely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float) -> float:
+def likely_levels(
+    prepared: Prepared, least: Expected, worst: WorstCase, alpha: float, limits: Limits = UNLIMITED
+) -> float:
     """Estimate the number of levels of a sweep for alpha, too high rather than too low.
 
     The sweep ends at the optimal CVaR.  That is at most the minimal worst-case cost, and at most the CVaR of the policy
     of least expected cost, which Cantelli's inequality bounds by that policy's mean and variance.
     """
     _, most = _surely_levels(prepared, least, worst, alpha)
-    spread = float(np.sqrt(least.variance[prepared.start]))
+    spread = float(np.sqrt(least.variance(limits)[prepared.start]))
     return min(most, float(least.value[prepared.start]) + spread * float(np.sqrt((1 - alpha) / alpha)) + 1)
 
 
-def within_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float, most: float) -> bool:
+def within_levels(
+    prepared: Prepared, least: Expected, worst: WorstCase, alpha: float, most: float, limits: Limits = UNLIMITED
+) -> bool:
     """Return whether at most this many levels are likely; the variance is computed only if nothing else decides."""
     fewest, surely = _surely_levels(prepared, least, worst, alpha)
-    return surely <= most or (fewest <= most and likely_levels(prepared, least, worst, alpha) <= most)
+    return surely <= most or (fewest <= most and likely_levels(prepared, least, worst, alpha, limits) <= most)
 
 
 def _surely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float) -> tuple[float, float]:
@@ -194,11 +198,11 @@ def advised_device(prepared: Prepared, levels: int, seconds: float) -> str:
     return "gpu" if WORTH * (BEGIN + UPLOAD * len(prepared.cost) + takes) < seconds else "cpu"
 
 
-def seconds_per_level(prepared: Prepared, least: Expected, levels: int) -> float:
+def seconds_per_level(prepared: Prepared, least: Expected, levels: int, limits: Limits = UNLIMITED) -> float:
     """Return the time per level, measured on a few levels with arbitrary values; nan if that takes too much memory."""
     worst = WorstCase(np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED))
-    threads = threads_in_force()
-    about = levels, False, threads, TIE, levels, device_in_force()
+    threads = limits.threads
+    about = levels, False, threads, TIE, levels, limits.device
     task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, *about)
     kind = backend_for(task, levels)
     few = min(max(threads * kind.sample // kind.outcomes(prepared), AT_LEAST), max(levels, 1), ENOUGH)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.engine.prepare import at_step
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.room import shared_room
 from prudent.engine.sweep.between import BetweenSweep
@@ -22,7 +21,7 @@ from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import BOUND, EXCESS, TIE, Swept, Task
 from prudent.engine.sweep.tile_layout import Tiling, known_of, plain_tiling
 from prudent.engine.sweep.tile_window import STRIP, new_scratch
-from prudent.engine.values.expected_cost import Expected, least_expected_cost, share_expected
+from prudent.engine.values.expected_cost import Expected, at_step, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.between import PAD
 from prudent.kernels.choices import Choices
@@ -61,7 +60,6 @@ def focus_on(prepared: Prepared, alpha: float, upper: float, ratio: int, limits:
     """
     step = prepared.scale.level_size * ratio
     coarse = at_step(prepared, step, limits)
-    share_expected(prepared, coarse)
     levels = int(upper / ratio) + 3
     room = 3 * 8 * prepared.n_states + prepared.n_actions  # values of both sweeps, a copy, which actions are useful
     if (levels + PAD) * room > limits.memory:
@@ -87,8 +85,8 @@ def focus_on(prepared: Prepared, alpha: float, upper: float, ratio: int, limits:
 
 def _swept(coarse: Prepared, levels: int, limits: Limits) -> FloatArray:
     """Return an upper bound on U, by state and level of the coarse grid: costs are rounded up."""
-    least = least_expected_cost(coarse)
-    base, worst = Base(least.value, least.upper, least.value), least_worst_case(coarse)
+    least = least_expected_cost(coarse, limits)
+    base, worst = Base(least.value, least.upper, least.value), least_worst_case(coarse, limits)
     sweep = LevelSweep(Task(coarse, base, least.choice, worst, BOUND, EXCESS, levels, True))
     _advance(sweep, levels, limits)
     error = float(plain_tiling(coarse).error(np.array([levels]))[0])  # the sweep rounds down

@@ -21,7 +21,7 @@ from prudent.kernels.stretches import NEVER, Free, Known, Parts, Scratch, Tiles,
 from prudent.kernels.sweep import Aims, Ends, Terms
 from prudent.kernels.tiles import settle
 from prudent.models.rows import FloatArray
-from prudent.runtime.limits import Arrays, threads_in_force
+from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
 
 __all__ = ["TileSweep", "TileTables"]
@@ -87,7 +87,7 @@ class TileSweep(Backend):
         tiling = None if keep or prepared.between else tiling_of(prepared)
         if tiling is None:
             return 0
-        streams, tile, width = shape_of(tiling, levels, threads_in_force(), levels)
+        streams, tile, width = shape_of(tiling, levels, prepared.threads, levels)
         carried = handed_on(tiling, min(tiling.back, levels + 1)) if tiling.shares_rows else 0
         return 16 * (streams * tiling.rows * width + carried) + 8 * tiling.scratch_rows * tile
 

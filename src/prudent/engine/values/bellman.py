@@ -13,6 +13,7 @@ from prudent.kernels.counting import chance_from, sorted_by, sum_rounding
 from prudent.kernels.sweep import Costs
 from prudent.models.graph import Blocks
 from prudent.models.rows import FloatArray, IntArray
+from prudent.runtime.limits import Limits
 from prudent.runtime.team import cut, in_parts
 
 __all__ = [
@@ -236,6 +237,7 @@ def evaluate_policy(
     prepared: Prepared,
     k: FloatArray,
     choice: IntArray,
+    limits: Limits,
     *,
     large: Iterable[LargeBlock] | None = None,
     finest: float = FINE,
@@ -259,7 +261,7 @@ def evaluate_policy(
         )
         return value
     arcs, done = all_arcs(prepared), 0
-    for block in large_blocks(prepared) if large is None else large:
+    for block in large_blocks(prepared, limits) if large is None else large:
         evaluate_blocks(arcs, done, block.number, k, choice, value)
         block.evaluate(k, choice, value, finest)
         done = block.number + 1
@@ -267,13 +269,13 @@ def evaluate_policy(
     return value
 
 
-def large_blocks(prepared: Prepared) -> list[LargeBlock]:
+def large_blocks(prepared: Prepared, limits: Limits) -> list[LargeBlock]:
     """Return the blocks of all arcs that do not fit into a dense matrix."""
     arcs = _all(prepared)
     found = np.flatnonzero(np.diff(arcs.block_start) > DENSE)
     nearest, farthest = prepared.distance[arcs.block_state[[arcs.block_start[found], arcs.block_start[found + 1] - 1]]]
     return [
-        LargeBlock(arcs, block, depth, prepared.threads)
+        LargeBlock(arcs, block, depth, limits, prepared.threads)
         for block, depth in zip(found.tolist(), (farthest - nearest).tolist(), strict=True)
     ]
 

@@ -17,7 +17,7 @@ from prudent.engine.device_rows import DeviceRows, device_rows
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.gpu import Device, Kernels
-from prudent.runtime.limits import go_on, limits_in_force, room_on
+from prudent.runtime.limits import Limits, go_on, room_on
 
 __all__ = ["device_expected", "device_worst_case"]
 
@@ -43,7 +43,7 @@ WORKING = "finding the lowest expected cost"
 
 
 def device_expected(
-    device: Device, prepared: Prepared, claimed: tuple[Any, Any], close: float
+    device: Device, prepared: Prepared, claimed: tuple[Any, Any], close: float, limits: Limits
 ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray] | None:
     """Return least expected costs, bounds on them, and the actions, or None if the CPU should find them.
 
@@ -60,7 +60,7 @@ def device_expected(
     x, (units, lucks) = device.new(n, np.float64), claimed
     chosen, threads = device.new(n, choice_type(prepared)), min(n, MANY)
     for turn in range(TRIES):
-        found = _iterated(rows, kernels, leave, x, turn == 0)
+        found = _iterated(rows, kernels, leave, x, turn == 0, limits)
         if found is None:
             return None
         x, least, most = found, device.new(threads, np.float64), device.new(threads, np.float64)
@@ -72,17 +72,15 @@ def device_expected(
         return None
     lower, upper = device.new(n, np.float64), device.new(n, np.float64)
     kernels.each("enclose", n, factor * (1 + close), lucks, x, lower, upper)
-    value, low = rows.by_state(x, keep=True), rows.by_state(lower, keep=True)
     choice = prepared.action_start[:-1] + rows.by_state(chosen)
-    rows.known.append((choice, chosen))
-    return value, low, rows.by_state(upper), choice
+    return rows.by_state(x), rows.by_state(lower), rows.by_state(upper), choice
 
 
 def _kernels(rows: DeviceRows, prepared: Prepared) -> Kernels:
     return rows.device.kernels("values", COST=rows.kind, CHOICE=choice_type(prepared))
 
 
-def _iterated(rows: DeviceRows, kernels: Kernels, leave: Any, x: Any, shifts: bool) -> Any | None:
+def _iterated(rows: DeviceRows, kernels: Kernels, leave: Any, x: Any, shifts: bool, limits: Limits) -> Any | None:
     """Return values after passes that change them by more than rounding errors, or None if there are too many."""
     device, n = rows.device, rows.n_states
     threads = min(n, THREADS)
@@ -93,7 +91,7 @@ def _iterated(rows: DeviceRows, kernels: Kernels, leave: Any, x: Any, shifts: bo
         x, new = new, x
         if turn % EACH < EACH - 1:
             continue
-        go_on(limits_in_force(), WORKING)
+        go_on(limits, WORKING)
         kernels.each("tally", threads, n, new, x, gone, sums)
         drift, moved, ended, size = device.down(sums).reshape(4, threads).sum(axis=1).tolist()
         if not np.isfinite(moved) or moved <= NOISE * size:
@@ -112,8 +110,8 @@ def _iterated(rows: DeviceRows, kernels: Kernels, leave: Any, x: Any, shifts: bo
     return None
 
 
-def device_worst_case(device: Device, prepared: Prepared) -> tuple[IntArray, Any, DeviceRows] | None:
-    """Return the minimal worst-case cost of each state, and after each action there by place; None if for the CPU."""
+def device_worst_case(device: Device, prepared: Prepared) -> tuple[IntArray, IntArray] | None:
+    """Return the minimal worst-case cost of each state, and after each action; None if the CPU should find them."""
     rows = device_rows(device, prepared)
     if rows is None:
         return None
@@ -132,4 +130,4 @@ def device_worst_case(device: Device, prepared: Prepared) -> tuple[IntArray, Any
         return None
     after = device.new(rows.n_actions, np.int64)
     kernels.each("worst_after", rows.n_actions, rows.outcome_start, rows.successor, rows.cost, value, after)
-    return rows.by_state(value, keep=True), after, rows
+    return rows.by_state(value), rows.by_action(after)

@@ -47,14 +47,14 @@ inaccurate numbers only make them wide.  In an acyclic model one pass (:mod:`pru
 values, refined ones, and adds up both errors instead, rounding up at every step.
 """
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from prudent.engine.device_rows import device_rows
-from prudent.engine.prepared import PASSES, Prepared, once, remember, restrict, restrict_to
+from prudent.engine.prepare import prepare, rounded_to
+from prudent.engine.prepared import PASSES, Found, Prepared, keep, kept, once, restrict, restrict_to
 from prudent.engine.values.bellman import (
     UNIT,
     actions_of,
@@ -87,17 +87,17 @@ from prudent.kernels.sweep import Base
 from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.runtime.gpu import Device
-from prudent.runtime.limits import Stopped, device_in_force
+from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 from prudent.runtime.team import in_parts
 
 __all__ = [
     "Equations",
     "Expected",
+    "at_step",
     "claim_terms_on",
     "free_choice",
     "least_expected_cost",
     "range_of",
-    "share_expected",
     "surely_expected",
 ]
 
@@ -126,20 +126,21 @@ class Expected:
     lower: FloatArray  # (n_states,)  lower bound on the least expected cost
     upper: FloatArray  # (n_states,)  upper bound on the expected cost of the choice
     choice: IntArray  # (n_states,)  the action played
+    found: Found = field(default_factory=dict, init=False, repr=False)
 
-    @cached_property
-    def steps(self) -> FloatArray:
-        """The expected number of actions under the choice, from every state."""
-        return evaluate_policy(self.prepared, self.prepared.plays, self.choice, finest=ROUGHLY)
+    @once
+    def steps(self, limits: Limits = UNLIMITED) -> FloatArray:
+        """Return the expected number of actions under the choice, from every state."""
+        return evaluate_policy(self.prepared, self.prepared.plays, self.choice, limits, finest=ROUGHLY)
 
-    @cached_property
-    def variance(self) -> FloatArray:
-        """The variance of the cost under the choice, from every state, roughly."""
+    @once
+    def variance(self, limits: Limits = UNLIMITED) -> FloatArray:
+        """Return the variance of the cost under the choice, from every state, roughly."""
         prepared, k = self.prepared, np.zeros(self.prepared.n_actions)
         rows = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
         about = *rows, prepared.fine, float(prepared.scale.stride), self.choice, self.value, k
         in_parts(prepared.threads, variance_costs, played(prepared), *about)
-        return evaluate_policy(prepared, k, self.choice, finest=ROUGHLY)
+        return evaluate_policy(prepared, k, self.choice, limits, finest=ROUGHLY)
 
     @property
     def base(self) -> Base:
@@ -159,40 +160,40 @@ class _Refined:
 
 
 @once
-def least_expected_cost(prepared: Prepared) -> Expected:
+def least_expected_cost(prepared: Prepared, limits: Limits = UNLIMITED) -> Expected:
     """Return the least expected cost from every state, bounded below and above.
 
-    If the limits in force ask to stop, the choice is the best proper policy so far, and bounds may be 0 and infinite.
+    If limits ask to stop, the choice is the best proper policy so far, and bounds may be 0 and infinite.
     """
     refuse_endless(prepared)
-    found = _least(prepared)
+    found = _least(prepared, limits)
     if np.isfinite(found.upper).all() or (restrict(prepared, found.choice).distance < UNREACHED).all():
         return found
     return replace(found, choice=prepared.proper_choice(), upper=np.where(prepared.is_goal, 0.0, np.inf))
 
 
-def _least(prepared: Prepared, first: IntArray | None = None) -> Expected:
+def _least(prepared: Prepared, limits: Limits, first: IntArray | None = None) -> Expected:
     """Return the least expected cost; ``first`` is a proper policy to begin with, if one is known."""
     if prepared.acyclic:
         return _backwards(prepared)
-    if (found := _on_device(prepared)) is not None:
+    if (found := _on_device(prepared, limits)) is not None:
         return found
     free = free_choice(prepared)
     if free is None:
-        return Equations(prepared).least(first)
+        return Equations(prepared, limits).least(first)
     costly = (free < 0)[prepared.action_state]  # elsewhere the value is 0, as at a goal
-    found, kept = Equations(restrict_to(prepared, costly)).least(), np.flatnonzero(costly)
+    found, kept = Equations(restrict_to(prepared, costly), limits).least(), np.flatnonzero(costly)
     choice, acting = np.where(free < 0, prepared.action_start[:-1], free), (free < 0) & ~prepared.is_goal
     choice[acting] = kept[found.choice[acting]]
     return replace(found, prepared=prepared, choice=choice)
 
 
-def _on_device(prepared: Prepared) -> Expected | None:
-    """Return the least expected cost as the device in force finds it, or None if there is no device or it fails."""
-    device = device_in_force()
+def _on_device(prepared: Prepared, limits: Limits) -> Expected | None:
+    """Return the least expected cost as a device finds it, or None if there is no device or it fails."""
+    device = limits.device
     if device is None or device_rows(device, prepared) is None:
         return None
-    found = device_expected(device, prepared, claim_terms_on(device, prepared), CLOSE)
+    found = device_expected(device, prepared, claim_terms_on(device, prepared), CLOSE, limits)
     return None if found is None else Expected(prepared, *found)
 
 
@@ -200,11 +201,7 @@ def claim_terms_on(device: Device, prepared: Prepared) -> tuple[Any, Any]:
     """Return the arrays for the claim, on a device by place: rounding errors, and the amounts to add to values."""
     rows = device_rows(device, prepared)
     assert rows is not None, "only models that are on the device are claimed there"
-
-    def make() -> tuple[Any, Any]:
-        return rows.by_action_place(rounding(prepared)), rows.by_place(_above(prepared))
-
-    return device.once(prepared, make, "claim")
+    return rows.by_action_place(rounding(prepared)), rows.by_place(_above(prepared))
 
 
 def _above(prepared: Prepared) -> FloatArray:
@@ -257,38 +254,54 @@ def free_choice(prepared: Prepared) -> IntArray | None:
 
 
 @once
-def surely_expected(prepared: Prepared) -> FloatArray:
+def surely_expected(prepared: Prepared, limits: Limits = UNLIMITED) -> FloatArray:
     """Return a lower bound on the least expected cost that also covers costs off the lattice."""
+    least = least_expected_cost(prepared, limits)
     if prepared.scale.slip == 0:
-        return least_expected_cost(prepared).lower
+        return least.lower
     lowered = replace(prepared, fine=prepared.scale.surely(prepared.fine))
-    return _least(lowered, least_expected_cost(prepared).choice).lower
+    return _least(lowered, limits, least.choice).lower
 
 
-def share_expected(prepared: Prepared, other: Prepared) -> None:
-    """Copy the least expected cost to the same model with levels of another size, unless they differ."""
-    if other.known or other.scale.lattice is not prepared.scale.lattice:
-        return
+def at_step(prepared: Prepared, step: float, limits: Limits) -> Prepared:
+    """Return a model that was prepared without a step with costs rounded up to one; the last one is kept.
+
+    What can be had from the other step is: rows, values of the graph, and the least expected cost, which is rounded at
+    neither.
+    """
+    last = kept(prepared, at_step)
+    if last is None or last.scale.step != step:
+        other = rounded_to(prepared, step)
+        if other is None:
+            last = prepare(prepared.model, step, limits)
+        else:
+            _share(prepared, last := other, limits)
+        keep(prepared, at_step, last)
+    return last
+
+
+def _share(prepared: Prepared, other: Prepared, limits: Limits) -> None:
+    """Let the same model with levels of another size have the least expected cost."""
     ratio = prepared.scale.stride / other.scale.stride
-    found = least_expected_cost(prepared)
+    found = least_expected_cost(prepared, limits)
     with np.errstate(over="ignore"):  # what is larger than any float is infinite
         lower, upper = found.lower * (ratio * (1 - 4 * UNIT)), found.upper * (ratio * (1 + 4 * UNIT))
         value = np.clip(found.value * ratio, lower, upper)
+        surely = surely_expected(prepared, limits) * (ratio * (1 - 4 * UNIT))
     scaled = Expected(other, value, lower, upper, found.choice)
-    scaled.__dict__["steps"] = found.steps  # whatever the levels
-    remember(other, least_expected_cost, scaled)
-    with np.errstate(over="ignore"):
-        remember(other, surely_expected, surely_expected(prepared) * (ratio * (1 - 4 * UNIT)))
+    keep(scaled, Expected.steps, found.steps(limits))  # whatever the levels
+    keep(other, least_expected_cost, scaled)
+    keep(other, surely_expected, surely)
 
 
 class Equations:
     """Bellman's equations of a prepared model for action costs ``k``, and the arrays for solving them."""
 
-    def __init__(self, prepared: Prepared, k: FloatArray | None = None) -> None:
-        self.prepared = prepared
+    def __init__(self, prepared: Prepared, limits: Limits, k: FloatArray | None = None) -> None:
+        self.prepared, self.limits = prepared, limits
         self.k: FloatArray = prepared.mean_cost if k is None else k
         self.arcs: Arcs = all_arcs(prepared)
-        self.large: list[LargeBlock] = large_blocks(prepared)
+        self.large: list[LargeBlock] = large_blocks(prepared, limits)
         self.acting: BoolArray = ~prepared.is_goal
         self.unit: FloatArray = rounding(prepared)
 
@@ -327,10 +340,10 @@ class Equations:
     def _policy(self, k: FloatArray, choice: IntArray) -> FloatArray:
         """Return a policy's expected totals of action costs ``k``, which may have either sign, roughly.
 
-        If the limits in force ask to stop, they are 0: then they correct nothing.
+        If limits ask to stop, they are 0: then they correct nothing.
         """
         try:
-            return evaluate_policy(self.prepared, k, choice, large=self.large, finest=ROUGHLY)
+            return evaluate_policy(self.prepared, k, choice, self.limits, large=self.large, finest=ROUGHLY)
         except Stopped:
             return np.zeros(self.prepared.n_states)
 

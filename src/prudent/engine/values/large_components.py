@@ -20,7 +20,6 @@ values, and refined until the residual is as small as required.  Callers that ne
 """
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,7 @@ from prudent.kernels.rows import (
 )
 from prudent.models.graph import least_ahead
 from prudent.models.rows import BoolArray, FloatArray, IntArray
-from prudent.runtime.limits import Stopped, go_on, limits_in_force
+from prudent.runtime.limits import Limits, Stopped, go_on
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import in_parts
 
@@ -108,8 +107,8 @@ class LargeBlock:
     ``depth`` is the largest extra number of actions of a state to a goal, compared with the nearest state.
     """
 
-    def __init__(self, arcs: Arcs, block: int, depth: int, threads: int) -> None:
-        self.arcs, self.number, self.threads = arcs, block, threads
+    def __init__(self, arcs: Arcs, block: int, depth: int, limits: Limits, threads: int) -> None:
+        self.arcs, self.number, self.limits, self.threads = arcs, block, limits, threads
         self.first, self.last = int(arcs.block_start[block]), int(arcs.block_start[block + 1])
         self.state = arcs.block_state[self.first : self.last]
         size = len(self.state)
@@ -122,11 +121,14 @@ class LargeBlock:
         self.direct = False  # whether the last policy was factorised
         self.passes = 0
         self.kept: tuple[IntArray, FloatArray] | None = None
+        self.whole: Component | None = None  # the rows of all actions, once they are needed
 
-    @cached_property
+    @property
     def part(self) -> Component:
         """The rows of all actions."""
-        return self._component(None)
+        if self.whole is None:
+            self.whole = self._component(None)
+        return self.whole
 
     def _component(self, choice: IntArray | None) -> Component:
         """Return the rows of all actions, or of a policy's."""
@@ -164,7 +166,7 @@ class LargeBlock:
         """Improve a proper ``choice`` in place by policy iteration, and fill in its values.
 
         Ends when no gain exceeds the accuracy of the evaluation, or when values no longer improve.  The policy returned
-        is never worse than an earlier one, as far as their evaluations show.  If the limits in force ask to stop, it is
+        is never worse than an earlier one, as far as their evaluations show.  If the limits ask to stop, it is
         the last one that was evaluated, or the first, with its values as far as they are known.
         """
         constant = self._constants(self.part, k, value)
@@ -247,7 +249,7 @@ class LargeBlock:
 
     def evaluate(self, k: FloatArray, choice: IntArray, value: FloatArray, finest: float) -> None:
         """Fill in the values of a policy; ``value`` enters with a first guess."""
-        part = self.__dict__.get("part") or self._component(choice)
+        part = self._component(choice) if self.whole is None else self.whole
         constant, x = self._constants(part, k, value), value[self.state]
         with Progress(WORKING, unit="passes") as self.progress:
             self._evaluate(part, constant, choice[self.state] - part.first_action, x, finest)
@@ -289,7 +291,7 @@ class LargeBlock:
 
     def _pause(self) -> None:
         """Check the clock, and show progress."""
-        go_on(limits_in_force(), WORKING)
+        go_on(self.limits, WORKING)
         self.passes += 1
         self.progress.at(self.passes)
 
@@ -297,8 +299,7 @@ class LargeBlock:
         """Yield the methods to solve the equations, in the order in which to try them."""
         if self.cut.parts > 1:
             yield self._relax
-        limits = limits_in_force()
-        work = WORK if limits is None else min(WORK, PER_SECOND * limits.left)
+        work = min(WORK, PER_SECOND * self.limits.left)
         step = self._factorised(work if self.direct else THIN, ordered=not self.direct)
         if step is None:
             yield self._iterate

@@ -17,6 +17,7 @@ import numpy as np
 from prudent.engine.prepared import Prepared, restrict_to
 from prudent.engine.values.expected_cost import Equations, free_choice
 from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.runtime.limits import Limits
 
 __all__ = ["Reachability"]
 
@@ -32,9 +33,9 @@ class Extreme(NamedTuple):
 class Reachability:
     """The extreme chances of a prepared model in which costs are 0, apart from those of moving into dead ends."""
 
-    def __init__(self, prepared: Prepared, dead: BoolArray) -> None:
+    def __init__(self, prepared: Prepared, dead: BoolArray, limits: Limits) -> None:
         free = free_choice(prepared)
-        self.dead = dead
+        self.dead, self.limits = dead, limits
         self.sure: BoolArray = (prepared.is_goal if free is None else prepared.is_goal | (free >= 0)) & ~dead
         self.prepared = prepared
         self.open: BoolArray = ~(dead | self.sure)[prepared.action_state]  # the actions that decide anything
@@ -46,7 +47,7 @@ class Reachability:
         inside[open_] = True
         alone = restrict_to(self.prepared, inside)
         into = np.bincount(alone.outcome_action, alone.probability * marked[alone.successor], minlength=alone.n_actions)
-        high, low, error, choice = Equations(alone, np.asarray(sense * into, dtype=np.float64)).solve()
+        high, low, error, choice = Equations(alone, self.limits, np.asarray(sense * into, dtype=np.float64)).solve()
         acting = ~alone.is_goal
         own = np.full(alone.n_states, -1)
         own[acting] = open_[choice[acting]]

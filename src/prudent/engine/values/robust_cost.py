@@ -23,6 +23,7 @@ from prudent.errors import PrudentError
 from prudent.kernels.nature import Sets, worst_backwards, worst_means
 from prudent.kernels.robust import Base
 from prudent.models.rows import FloatArray, IntArray
+from prudent.runtime.limits import UNLIMITED, Limits
 
 __all__ = ["WorstMean", "worst_expected_cost"]
 
@@ -49,23 +50,23 @@ class WorstMean:
         return Base(self.upper, self.lower + 1, self.value)
 
 
-def worst_expected_cost(model: Uncertain) -> WorstMean:
+def worst_expected_cost(model: Uncertain, limits: Limits = UNLIMITED) -> WorstMean:
     """Return the least worst-case expected cost from every state, bounded below and above."""
     prepared, order = model.prepared, model.fresh_order
     if not prepared.acyclic:
-        return _in_rounds(model)
+        return _in_rounds(model, limits)
     value, choice = np.zeros(model.n_nodes), model.sets.action_start[:-1].copy()
     worst_backwards(model.order.blocks[1], model.sets, order, value, choice)
     error = 2 * (prepared.longest + 1) * model.rounding
     return WorstMean(value, value * (1 - error), value * (1 + error), choice, float(prepared.longest))
 
 
-def _in_rounds(model: Uncertain) -> WorstMean:
+def _in_rounds(model: Uncertain, limits: Limits) -> WorstMean:
     prepared, sets, order = model.prepared, model.sets, model.fresh_order
     acting = ~prepared.is_goal
     worst, nature = np.empty(prepared.n_actions), prepared.probability.copy()
     for _ in range(ROUNDS):
-        found = least_expected_cost(_against(prepared, nature))
+        found = least_expected_cost(_against(prepared, nature), limits)
         worst_means(sets, found.value, order, worst, nature)
         least = np.minimum.reduceat(worst, prepared.action_start[:-1][acting])
         if (least - found.value[acting] <= CLOSE * least).all():
@@ -75,26 +76,24 @@ def _in_rounds(model: Uncertain) -> WorstMean:
         choice[s] += int(np.argmin(worst[prepared.action_start[s] : prepared.action_start[s + 1]]))
     played = choice[acting]
     gain = (worst[played] * (1 + model.rounding) - found.value[acting]).max(initial=0.0)
-    steps = _most_actions(model, choice)
+    steps = _most_actions(model, choice, limits)
     upper = np.maximum(found.value + max(gain, 0.0) * steps, found.upper)
     return WorstMean(found.value, found.lower, upper, choice, float(steps.max(initial=0.0)))
 
 
 def _against(prepared: Prepared, nature: FloatArray) -> Prepared:
     """Return the prepared model with nature's choices; free loops are dropped in both."""
-    fixed = replace(prepared, probability=nature.copy())
-    fixed.__dict__["order"] = prepared.order
-    return fixed
+    return replace(prepared, probability=nature.copy())
 
 
-def _most_actions(model: Uncertain, choice: IntArray) -> FloatArray:
+def _most_actions(model: Uncertain, choice: IntArray, limits: Limits) -> FloatArray:
     """Return a bound on the expected number of actions under the choices, whatever nature does."""
     prepared, order = model.prepared, model.fresh_order
     sets: Sets = model.sets._replace(paid=np.ones(len(prepared.cost)))
     acting, one = ~prepared.is_goal, np.ones(prepared.n_actions)
     worst, nature = np.empty(prepared.n_actions), prepared.probability.copy()
     for _ in range(ROUNDS):
-        count = evaluate_policy(_against(prepared, nature), one, choice)
+        count = evaluate_policy(_against(prepared, nature), one, choice, limits)
         worst_means(sets, count, order, worst, nature)
         if (worst[choice[acting]] <= count[acting] + COUNTED).all():
             return np.asarray(MORE * count)

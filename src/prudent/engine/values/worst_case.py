@@ -6,9 +6,7 @@ This is the least solution, in whole numbers, so nothing is rounded.  It is an e
 probability 0 do not count, and a free cycle that is left with probability 1 is harmless.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -17,8 +15,7 @@ from prudent.engine.values.device_values import device_worst_case
 from prudent.kernels.acyclic import luck_ahead, worst_ahead, worst_of
 from prudent.kernels.graphs import UNREACHED, may_end, worst_case
 from prudent.models.rows import IntArray
-from prudent.runtime.gpu import Device
-from prudent.runtime.limits import device_in_force
+from prudent.runtime.limits import UNLIMITED, Limits
 from prudent.runtime.team import cut, in_parts
 
 __all__ = ["UNREACHED", "WorstCase", "least_worst_case", "most_levels", "true_worst_case", "worst_case_of"]
@@ -29,12 +26,7 @@ class WorstCase:
     """The minimal worst-case cost from every prepared state, in levels; UNREACHED stands for infinite."""
 
     value: IntArray  # (n_states,)
-    after: IntArray | Callable[[], IntArray]  # (n_actions,)  that after each action, or what returns it
-
-    @cached_property
-    def action_value(self) -> IntArray:
-        """The minimal worst-case cost after each action, (n_actions,)."""
-        return self.after() if callable(self.after) else self.after
+    action_value: IntArray  # (n_actions,)  that after each action
 
     def at(self, state: int) -> float:
         """Return the minimal worst-case cost from a state as a float, infinite if no policy bounds it."""
@@ -42,7 +34,7 @@ class WorstCase:
 
 
 @once
-def least_worst_case(prepared: Prepared) -> WorstCase:
+def least_worst_case(prepared: Prepared, limits: Limits = UNLIMITED) -> WorstCase:
     """Return the minimal worst-case cost from every state."""
     value = np.empty(prepared.n_states, dtype=np.int64)
     if prepared.acyclic:
@@ -60,9 +52,8 @@ def least_worst_case(prepared: Prepared) -> WorstCase:
             most=order.width,
         )
         return WorstCase(value, action_value)
-    device = device_in_force()
-    if device is not None and (found := _on_device(device, prepared)) is not None:
-        return found
+    if limits.device is not None and (found := device_worst_case(limits.device, prepared)) is not None:
+        return WorstCase(*found)
     if _never_bounded(prepared):
         value[:] = np.where(prepared.is_goal, 0, UNREACHED)
         return WorstCase(value, np.full(prepared.n_actions, UNREACHED))
@@ -86,17 +77,6 @@ def _after(prepared: Prepared, value: IntArray) -> IntArray:
     return np.asarray(np.maximum.reduceat(total, prepared.outcome_start[:-1]))
 
 
-def _on_device(device: Device, prepared: Prepared) -> WorstCase | None:
-    """Return the minimal worst-case cost as a device finds it, or None if it does not."""
-    found = device_worst_case(device, prepared)
-    if found is None:
-        return None
-    value, after, rows = found
-    worst = WorstCase(value, lambda: _after(prepared, value))
-    rows.known.append((worst, after))  # so a sweep there reuses it; nor does it keep the device's memory
-    return worst
-
-
 def _never_bounded(prepared: Prepared) -> bool:
     """Return whether all costs are unbounded because no action can be the last one of a bounded run."""
     block_start, _, block_of = prepared.free_blocks
@@ -115,10 +95,10 @@ def _never_bounded(prepared: Prepared) -> bool:
     return not ends[0]
 
 
-def worst_case_of(prepared: Prepared, choice: IntArray) -> IntArray:
+def worst_case_of(prepared: Prepared, choice: IntArray, limits: Limits = UNLIMITED) -> IntArray:
     """Return the worst-case cost of the policy ``choice`` from every state, in levels."""
     if not prepared.acyclic:
-        return least_worst_case(restrict(prepared, choice)).value
+        return least_worst_case(restrict(prepared, choice), limits).value
     value = np.empty(prepared.n_states, dtype=np.int64)
     rows = prepared.outcome_start, prepared.successor, prepared.cost
     items = prepared.n_states * len(prepared.cost) // max(prepared.n_actions, 1)
@@ -154,11 +134,12 @@ def most_levels(prepared: Prepared) -> int:
     return -int(least[prepared.start])
 
 
-def true_worst_case(prepared: Prepared) -> float:
+def true_worst_case(prepared: Prepared, limits: Limits = UNLIMITED) -> float:
     """Return the minimal worst-case cost from the start, in levels, for the costs before rounding."""
     if not prepared.scale.rounded:
-        return least_worst_case(prepared).at(prepared.start)
+        return least_worst_case(prepared, limits).at(prepared.start)
     # A worst-case cost is that of a path that visits no state twice; drop low bits if it might overflow an integer.
     bits = max(int(prepared.fine.max(initial=0)).bit_length() + prepared.n_states.bit_length() - 61, 0)
     whole = -(-prepared.fine // 2**bits)
-    return least_worst_case(replace(prepared, cost=whole)).at(prepared.start) * float(2**bits / prepared.scale.stride)
+    found = least_worst_case(replace(prepared, cost=whole), limits).at(prepared.start)
+    return found * float(2**bits / prepared.scale.stride)

@@ -15,7 +15,7 @@ from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.kernels.sweep import Base, Terms
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Interruption, Limits
 
 LOOP = prudent.build("s", {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "wade": [(0.6, "s", 3), (0.4, "g", 2)]}})
 
@@ -174,7 +174,7 @@ def test_a_place_that_cannot_be_kept_costs_the_answer_only_while_there_is_none(m
     monkeypatch.setattr(Shelf, "save", full)
     with pytest.raises(prudent.PrudentError, match="the disk is full"):
         swept(limits=Limits(10**9, keeper=Shelf()))
-    found = swept(limits=Limits(10**9, keeper=Shelf(), interrupted=True))
+    found = swept(limits=Limits(10**9, keeper=Shelf(), interruption=Interruption(asked=True)))
     assert (found.stopped, len(found.excess)) == ("interrupted", 1)
     assert "the disk is full" in capsys.readouterr().err
 
