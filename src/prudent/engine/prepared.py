@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 import numpy as np
 
 from prudent.engine.cost_scale import CostScale
+from prudent.errors import Defect
 from prudent.kernels.acyclic import least_behind, longest_ahead
 from prudent.kernels.counting import cost_range, mean_costs, stop_below
 from prudent.kernels.graphs import UNREACHED
@@ -146,6 +147,11 @@ class Prepared(Rows):
     graph: Graph  # of the same rows
     between: bool = False  # whether costs may lie between levels: ``cost`` is then ``fine``, rounded up
     found: Found = field(default_factory=dict, init=False, repr=False)  # by functions that are computed once
+
+    def __post_init__(self) -> None:
+        graph = self.graph
+        if graph.action_start is not self.action_start or graph.successor is not self.successor:
+            raise Defect("a prepared model has the graph of another one")
 
     @cached_property
     def mean_cost(self) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared
+from prudent.engine.prepared import Graph, Prepared
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
 from prudent.models.graph import towards
@@ -96,20 +96,24 @@ class UnrolledPolicy(BudgetPolicy):
         size = np.diff(prepared.outcome_start)[played]
         end = prepared.outcome_start[-1] + np.cumsum(size)
         outcome = ranges(prepared.outcome_start, played)
+        action_start = np.append(prepared.action_start, prepared.action_start[-1] + np.cumsum(acting))
+        outcome_start = np.append(prepared.outcome_start, end)
+        successor = np.append(prepared.successor, successor)
         unrolled = replace(
             prepared,
             start=prepared.start if stuck[n] else n,
-            action_start=np.append(prepared.action_start, prepared.action_start[-1] + np.cumsum(acting)),
-            outcome_start=np.append(prepared.outcome_start, end),
+            action_start=action_start,
+            outcome_start=outcome_start,
             free_stop=np.append(
                 prepared.free_stop, end - size + (prepared.free_stop - prepared.outcome_start[:-1])[played]
             ),
             probability=np.append(prepared.probability, prepared.probability[outcome]),
-            successor=np.append(prepared.successor, successor),
+            successor=successor,
             cost=np.append(prepared.cost, prepared.cost[outcome]),
             fine=np.append(prepared.fine, prepared.fine[outcome]),
             model_action=np.append(prepared.model_action, prepared.model_action[played]),
             plays=np.append(prepared.plays, prepared.plays[played]),
+            graph=Graph(action_start, outcome_start, successor, prepared.threads),
         )
         none = np.zeros(len(state), dtype=np.int64)  # the pairs have one action, whatever the remaining budget
         choices = plain._replace(
