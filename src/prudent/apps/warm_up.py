@@ -12,8 +12,6 @@ import prudent
 from prudent.kernels import cache_folder, compiler
 from prudent.runtime.progress import Progress
 
-__all__ = ["Warmed", "warm_up"]
-
 LOOP = {
     "s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "wade": [(0.6, "s", 3), (0.4, "t", 0)]},
     "t": {"rest": [(0.5, "s", 0), (0.5, "g", 2)]},

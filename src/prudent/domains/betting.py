@@ -7,8 +7,6 @@ from prudent.errors import whole_number
 from prudent.models.build import build
 from prudent.models.ssp import SSP
 
-__all__ = ["betting_game"]
-
 BETS = range(6)
 WIN, LOSE, JACKPOT = 0.7, 0.25, 0.05
 JACKPOT_PAYS = 10

@@ -4,8 +4,6 @@ from prudent.domains.registry import domain
 from prudent.models.build import build
 from prudent.models.ssp import SSP
 
-__all__ = ["figure_2"]
-
 
 @domain("Fig. 2")
 def figure_2() -> SSP:

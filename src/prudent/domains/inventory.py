@@ -10,8 +10,6 @@ from prudent.models.events import from_events
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP
 
-__all__ = ["inventory_control"]
-
 PRICE, REVENUE, HOLDING = 1, 3, 1
 SWING = 5
 

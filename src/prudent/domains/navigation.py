@@ -16,8 +16,6 @@ from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import refusing
 
-__all__ = ["autonomous_navigation", "parse_traffic", "place_of_junctions", "read_traffic", "synthetic_roads"]
-
 START, GOAL = "717554", "774827"
 DIGITS = 7  # a duration is cut to this many characters of its text
 JAM = 0.1  # a draw from [0, JAM) is added to the probability of each freeway edge's longest duration

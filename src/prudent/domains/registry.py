@@ -13,8 +13,6 @@ from typing import Any, Literal, TypeVar
 from prudent.errors import PrudentError, numeral
 from prudent.models.ssp import SSP
 
-__all__ = ["DOMAINS", "Domain", "domain", "grid", "make", "named", "points_of"]
-
 Make = TypeVar("Make", bound=Callable[..., SSP])
 
 

@@ -8,8 +8,6 @@ from prudent.errors import whole_number
 from prudent.models.build import build
 from prudent.models.ssp import SSP
 
-__all__ = ["TREASURE", "deep_sea_treasure"]
-
 SIZE = 15
 DEPTH = dict(enumerate((3, 5, 5, 6, 7, 7, 8, 9, 9, 10, 11, 11, 12, 13, 13)))
 """The row of each column's treasure; every cell below it is rock."""

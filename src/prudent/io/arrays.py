@@ -18,8 +18,6 @@ from prudent.models.build import from_arrays, merge_outcomes
 from prudent.models.rows import BoolArray, FloatArray, IntArray, starts
 from prudent.models.ssp import SSP
 
-__all__ = ["from_mdptoolbox", "from_quantecon"]
-
 REAL = "biuf"
 """NumPy's kinds of real numbers; of other kinds NumPy would drop the imaginary part, or parse text."""
 

@@ -17,8 +17,6 @@ from prudent.runtime.atomic_files import read_bytes, refusing, write_bytes
 from prudent.runtime.limits import Arrays
 from prudent.runtime.progress import announce
 
-__all__ = ["Checkpoint"]
-
 KIND, VERSION = "prudent-checkpoint", 1
 DAMAGED = "is damaged or is not a checkpoint; delete it to start again, or name another file"
 

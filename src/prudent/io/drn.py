@@ -17,8 +17,6 @@ from prudent.models.build import merge_outcomes
 from prudent.models.rows import FloatArray, IntArray, owner, starts
 from prudent.models.ssp import SSP
 
-__all__ = ["content_of"]
-
 ODD = re.compile(r"[^\w.+-]")
 """Characters that an action's name may not have in DRN, where blanks and brackets end it."""
 

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from prudent.errors import PrudentError, as_number, must_be_one
 from prudent.models.rows import FloatArray
 
-__all__ = ["Grid", "durations"]
-
 ROUNDING = {"up": 1.0, "down": 0.0, "nearest": 0.5}
 """Each direction, with the part of the step below a multiple that is rounded up to it."""
 

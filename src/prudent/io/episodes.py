@@ -21,8 +21,6 @@ from prudent.models.rows import offsets
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
 
-__all__ = ["from_episodes"]
-
 NAMED = 3
 """The most actions that a note names."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 # Modules that only plans need are imported with the first plan, so that models are read without numba and SciPy.
 
-__all__ = ["MODEL_FORMATS", "load", "load_plan", "parse", "save"]
-
 
 class Format(NamedTuple):
     """How files of one kind are read and written."""

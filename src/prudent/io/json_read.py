@@ -37,8 +37,6 @@ from prudent.models.intervals import Intervals
 from prudent.models.rows import FloatArray, offsets, starts
 from prudent.models.ssp import SSP, SUM_TOLERANCE
 
-__all__ = ["parse"]
-
 LISTED, LONGEST = 100, 500
 """How many problems are listed, and how many characters of each."""
 

@@ -7,8 +7,6 @@ from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray, owner
 from prudent.models.ssp import SSP, repeated
 
-__all__ = ["FORMAT", "VERSION", "content_of", "extras_of", "text_of", "written_names"]
-
 FORMAT, VERSION = "prudent-ssp", 1
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 

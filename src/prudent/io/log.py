@@ -13,8 +13,6 @@ from typing import Any
 
 from prudent.errors import PrudentError, as_number, numeral
 
-__all__ = ["columns_of", "numbers"]
-
 LIKE = 0.5
 """How much alike a column's name must be to be offered: next is, for next_state."""
 

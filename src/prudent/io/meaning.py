@@ -16,24 +16,6 @@ from prudent.errors import PrudentError, printable
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
 
-__all__ = [
-    "COST",
-    "GOAL",
-    "NEGATED",
-    "CostRule",
-    "Initial",
-    "Names",
-    "Start",
-    "check_rule",
-    "check_rule_or_function",
-    "cost_of",
-    "costs_of",
-    "drawn",
-    "reward_property",
-    "started",
-    "traps",
-]
-
 COST, GOAL = "cost", "goal"
 """The reward structure and the label that are used without a property."""
 

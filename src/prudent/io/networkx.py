@@ -9,8 +9,6 @@ from prudent.models.build import build
 from prudent.models.ssp import SSP
 from prudent.runtime.optional import needed
 
-__all__ = ["from_networkx"]
-
 
 def from_networkx(
     graph: Any,

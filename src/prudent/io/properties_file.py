@@ -12,8 +12,6 @@ from pathlib import Path
 from prudent.errors import PrudentError, printable
 from prudent.runtime.atomic_files import read_bytes
 
-__all__ = ["PropertiesFile", "named_file"]
-
 REFERENCE = re.compile(r'([^"\[\]?]+\.(?:props|pctl|prctl))(?::(.*))?', re.IGNORECASE | re.DOTALL)
 """The path of a file of properties, then the name of one; no property reads like that."""
 

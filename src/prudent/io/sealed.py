@@ -16,8 +16,6 @@ from safetensors.numpy import save as pack
 
 from prudent.io.untrusted import document
 
-__all__ = ["Tensors", "seal", "unseal"]
-
 Tensors = dict[str, NDArray[Any]]
 
 

@@ -20,8 +20,6 @@ from prudent.results.study import FIELDS, Row
 from prudent.runtime.atomic_files import append_bytes, check_place, read_bytes, write_bytes
 from prudent.runtime.tables import plain
 
-__all__ = ["StudyFile", "check_lasting", "key_of", "parse"]
-
 FORMAT, VERSION = "prudent-study", 1
 
 ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")

@@ -11,8 +11,6 @@ from typing import Any, NoReturn
 from prudent.errors import PrudentError
 from prudent.models.ssp import repeated
 
-__all__ = ["checked", "document", "gunzipped", "most_inflated", "refuse_bomb", "shown", "utf8"]
-
 INFLATION, SPARE = 200, 2**24
 """The content of a packed file may be this many times its size, plus this many bytes."""
 

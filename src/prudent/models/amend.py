@@ -14,8 +14,6 @@ from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, IntArray, offsets, ranges, starts
 from prudent.models.ssp import SSP, check_model, fresh_name
 
-__all__ = ["amend", "is_amended", "leading", "with_way_out"]
-
 STUCK, LATE = "stuck", "late"
 """The names of the goals that are added, with primes if the model already has such names."""
 

@@ -13,8 +13,6 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SHOWN, SSP
 from prudent.runtime.progress import Progress
 
-__all__ = ["build", "from_arrays", "merge_outcomes"]
-
 
 def build(
     initial: Hashable | Mapping[Any, float],

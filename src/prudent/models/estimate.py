@@ -12,8 +12,6 @@ from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.runtime.tables import Shown, Table, plain
 
-__all__ = ["Estimate", "counts_of"]
-
 SHOWN = 20
 """The most actions to list."""
 

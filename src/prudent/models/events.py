@@ -17,8 +17,6 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, ranges
 from prudent.models.ssp import SSP, fresh_name
 from prudent.runtime.progress import Progress
 
-__all__ = ["from_events"]
-
 AT_ONCE = 2**15
 """About how many outcomes are made at once."""
 

@@ -25,19 +25,6 @@ from prudent.models.rows import BoolArray, IntArray, Rows, owner, starts
 from prudent.runtime.limits import UNLIMITED, Limits, go_on
 from prudent.runtime.team import cut, in_parts
 
-__all__ = [
-    "Blocks",
-    "Order",
-    "end_components",
-    "entering",
-    "least_ahead",
-    "least_by_state",
-    "ordered_blocks",
-    "peeled",
-    "reachable",
-    "towards",
-]
-
 Blocks = tuple[IntArray, IntArray, IntArray]
 """(block_start, block_state, block_of): states grouped into blocks, successors' blocks first."""
 

@@ -22,8 +22,6 @@ from prudent.errors import PrudentError, as_number
 from prudent.models.rows import BoolArray, FloatArray, owner, ranges, read_only, row_of
 from prudent.models.ssp import SSP
 
-__all__ = ["NEAR", "Intervals", "check_confidence", "clopper_pearson", "intervals_of", "lasting"]
-
 NEAR = 1e-9
 """The rounding error allowed in sums of bounds, and between the bounds and the model's own probabilities."""
 

@@ -10,8 +10,6 @@ from prudent.errors import ModelError, PrudentError
 from prudent.models.rows import FloatArray, offsets, ranges
 from prudent.models.ssp import SHOWN, SSP, fresh_name
 
-__all__ = ["LARGEST", "UNEXPLORED", "Outcomes", "PartialModel", "Successors", "as_function", "goal_problem", "goal_set"]
-
 LARGEST = 1 + 1e-9
 """The largest probability that counts as 1."""
 

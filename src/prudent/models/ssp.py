@@ -21,8 +21,6 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, 
 if TYPE_CHECKING:
     from prudent.models.intervals import Intervals
 
-__all__ = ["SSP", "check_model", "fresh_name", "repeated"]
-
 SUM_TOLERANCE = 1e-9
 """How far the sum of an action's probabilities may be from 1 before the model is rejected."""
 

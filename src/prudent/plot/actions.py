@@ -6,8 +6,6 @@ from prudent.models.ssp import SSP
 from prudent.plot.canvas import in_order, ordered
 from prudent.results.policy_map import is_number
 
-__all__ = ["FILLS", "actions_of", "colours_of"]
-
 FILLS = (
     "#2F7FBF", "#F4C95D", "#159A78", "#F08A5D", "#8464B4", "#8FD3F4", "#C8553D", "#B5C99A", "#A45C86", "#9AA5B1",
 )  # fmt: skip

@@ -20,28 +20,9 @@ from prudent.runtime.atomic_files import check_place, write_bytes
 from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
 else:
     Axes = Any  # matplotlib is imported when something is drawn
-
-__all__ = [
-    "Axes",
-    "Theme",
-    "axes_for",
-    "check_picture_path",
-    "hues",
-    "in_order",
-    "ink_on",
-    "light",
-    "name_of",
-    "ordered",
-    "png",
-    "quiet",
-    "save",
-    "scale",
-    "short",
-    "svg",
-]
 
 BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY = "#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#56B4E9"
 SERIES = (BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY)

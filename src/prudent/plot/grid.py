@@ -13,8 +13,6 @@ from prudent.results.plan import Plan
 from prudent.results.policy_map import Played, goal_cells, is_map, states_with
 from prudent.runtime.optional import needed
 
-__all__ = ["grid"]
-
 SMALLEST = 6.0
 """The smallest letters, in points."""
 

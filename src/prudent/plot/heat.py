@@ -14,8 +14,6 @@ from prudent.results.plan import Plan
 from prudent.results.policy_map import Played, cells_of, is_number
 from prudent.runtime.optional import needed
 
-__all__ = ["cells_to_draw", "edges_of", "heading", "heat_map", "name_axes"]
-
 NUMBERED = 330
 """The most cells of a map that have their action written into them."""
 

@@ -16,8 +16,6 @@ from prudent.results.plan import Plan
 from prudent.results.policy_map import are_pairs, arrows_at, domain_of, is_sea, other_parts
 from prudent.runtime.optional import needed
 
-__all__ = ["policy", "sea_map"]
-
 
 def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the actions of a plan in the way that suits its model.

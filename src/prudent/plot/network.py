@@ -19,8 +19,6 @@ from prudent.results.policy_map import played_at
 from prudent.runtime.optional import needed
 from prudent.runtime.tables import worst
 
-__all__ = ["routes"]
-
 FEW = 12
 """Up to this many states, all are named."""
 

@@ -25,8 +25,6 @@ from prudent.plot.canvas import (
 from prudent.results.plan import Plan
 from prudent.runtime.tables import percent, worst
 
-__all__ = ["curve", "frontier"]
-
 POINTS = 40
 """The number of alphas that a curve is drawn through, besides its breakpoints."""
 

@@ -9,8 +9,6 @@ from prudent.plot.tails import distribution
 from prudent.policies.runs import Runs
 from prudent.runtime.optional import needed
 
-__all__ = ["TradeOff", "histograms", "trade_offs"]
-
 MARKS = (("o", ORANGE, 7.0), ("s", BLUE, 11.0), ("D", GREEN, 8.5), ("*", BLACK, 11.0))
 """How methods are marked, in their order, and how large: where several agree, each is seen."""
 

@@ -13,8 +13,6 @@ from prudent.results.decisions import Decision, bands_of, met_of
 from prudent.results.plan import Plan
 from prudent.runtime.optional import needed
 
-__all__ = ["budget_strip", "check_plan", "most_visited"]
-
 MOST = 20
 """The most states that are drawn unless they are named."""
 

@@ -11,8 +11,6 @@ from prudent.results.stress import QUANTILES, Stress
 from prudent.results.study import FIELDS, Study
 from prudent.runtime.tables import worst
 
-__all__ = ["stress", "study"]
-
 SHOWN = {
     "cvar": "CVaR",
     "var": "VaR",

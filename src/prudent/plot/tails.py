@@ -30,8 +30,6 @@ from prudent.results.plan import Plan
 from prudent.runtime.optional import needed
 from prudent.runtime.tables import percent, worst
 
-__all__ = ["cdf", "common_bins", "distribution"]
-
 BINS = 60
 """The most bars."""
 

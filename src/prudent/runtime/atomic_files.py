@@ -14,8 +14,6 @@ from pathlib import Path
 
 from prudent.errors import PrudentError
 
-__all__ = ["append_bytes", "check_place", "check_plain", "read_bytes", "refusing", "write_bytes"]
-
 
 def check_place(path: str | PathLike[str], suffix: str, what: str, *, hint: str = "") -> None:
     """Reject a path without the suffix, or in a folder that does not exist."""

@@ -5,8 +5,6 @@ import time
 from prudent.kernels import compiler
 from prudent.runtime.progress import announce
 
-__all__ = ["now"]
-
 compiler.tell = announce
 
 

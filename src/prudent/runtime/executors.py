@@ -21,8 +21,6 @@ from uuid import uuid4
 
 from prudent.errors import PrudentError
 
-__all__ = ["check_executor", "check_sendable", "finished", "process_pool"]
-
 POLL = 0.1
 """Seconds between two checks whether to stop."""
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from prudent.errors import PrudentError, TooLarge
 from prudent.kernels import compiler
 
-__all__ = ["BLOCK", "Device", "Kernels", "Resident", "device_named", "latest", "open_gpu"]
-
 BLOCK, LONE = 128, 1024
 """Threads in a block of several, and in a single block."""
 

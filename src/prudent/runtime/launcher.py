@@ -6,8 +6,6 @@ from typing import Any
 
 from prudent.runtime.optional import needed
 
-__all__ = ["launched", "speaks"]
-
 LAUNCHERS = (
     ("PMI_RANK", "PMI_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),

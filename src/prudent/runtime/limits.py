@@ -18,21 +18,6 @@ from prudent.runtime.clock import now
 from prudent.runtime.gpu import Device, device_named
 from prudent.runtime.ranks import Ranks
 
-__all__ = [
-    "UNLIMITED",
-    "Interruption",
-    "Keeper",
-    "Limits",
-    "Stopped",
-    "available_memory",
-    "cores",
-    "go_on",
-    "in_bytes",
-    "own_cores",
-    "room_on",
-    "shown_bytes",
-]
-
 REST, AT_LEAST, AT_ONCE = 0.1, 0.1, 1.0
 """Extra time, relative to the limit, for evaluating what was swept in time; the same in seconds; and after Ctrl-C."""
 

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from shutil import get_terminal_size
 from typing import TextIO
 
-__all__ = ["for_stream", "grid", "padded", "wrapped"]
-
 GAP, INDENT = "  ", "    "
 """What stands between columns; and before what a line is continued with."""
 

@@ -5,8 +5,6 @@ from typing import Any
 
 from prudent.errors import PrudentError
 
-__all__ = ["needed"]
-
 
 def needed(module: str, extra: str) -> Any:
     """Import a module of an extra, or raise an error that names the extra to install."""

@@ -5,8 +5,6 @@ import math
 from prudent.runtime.clock import now
 from prudent.runtime.limits import Limits
 
-__all__ = ["Pace"]
-
 AT_A_TIME, PART, LEAST = 0.8, 0.25, 0.1
 """The seconds between two checks; at most this part of the time left; and the least time left that is counted."""
 

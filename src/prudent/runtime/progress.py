@@ -8,8 +8,6 @@ from threading import Timer
 
 from prudent.runtime.lines import for_stream
 
-__all__ = ["Progress", "announce", "announce_if_long"]
-
 PATIENCE = 2.0
 """Seconds of silence before progress is shown."""
 

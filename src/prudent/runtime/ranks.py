@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 from prudent.errors import PrudentError
 
-__all__ = ["End", "Ranks", "on_first", "ranks_of"]
-
 ORDER, DATA = 1, 2
 """The tags of messages: rank 0's announcements, and arrays."""
 

@@ -22,31 +22,11 @@ from prudent.runtime.lines import grid, wrapped
 from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame as DataFrame
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.text import Text
 else:
     DataFrame = "DataFrame"  # for signatures: pandas is imported only where it is used
-
-__all__ = [
-    "DataFrame",
-    "Shown",
-    "Table",
-    "at_least",
-    "at_most",
-    "between",
-    "bounds",
-    "certain",
-    "csv_text",
-    "frame",
-    "in_hundredths",
-    "number",
-    "percent",
-    "plain",
-    "probability",
-    "small",
-    "worst",
-]
 
 DECIMALS = 6
 """The most decimals that are shown of any number."""

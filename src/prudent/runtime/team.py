@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from prudent.kernels.team import new_counters
 
-__all__ = ["SHARE", "copy_together", "cut", "in_parts", "side_by_side"]
-
 GRAIN = 2**14
 """Items in a part: about ten microseconds of work."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from prudent.models.ssp import SSP
     from prudent.plot.canvas import Axes
 
-__all__ = ["PLAN", "Context", "Make", "complete_model", "explorable", "keep_picture", "with_model", "with_plot"]
-
 Make: TypeAlias = "Callable[[], SSP]"
 """What verbs receive for MODEL: a function that makes it."""
 

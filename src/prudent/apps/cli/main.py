@@ -35,8 +35,6 @@ from prudent.runtime.progress import announce, announce_if_long
 if TYPE_CHECKING:
     from prudent.methods.objectives import Objective
 
-__all__ = ["main"]
-
 
 class Verbs(click.Group):
     """Turns a PrudentError into one message and exit code 2."""

@@ -11,8 +11,6 @@ import click
 from prudent.errors import PrudentError, numeral
 from prudent.methods.registry import METHODS
 
-__all__ = ["COLUMNS", "FILE", "REAL", "WHOLE", "numbers", "with_options"]
-
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 

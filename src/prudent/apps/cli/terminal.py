@@ -21,17 +21,6 @@ from prudent.results.plan import Plan
 from prudent.runtime.lines import padded, wrapped
 from prudent.runtime.tables import Table, between, certain, number
 
-__all__ = [
-    "answer",
-    "print_comparison",
-    "print_distribution",
-    "print_json",
-    "print_reproduction",
-    "print_runs",
-    "say",
-    "show",
-]
-
 BINS = 20  # the most ranges of a histogram
 NEAR = 1e-9  # how far below an edge, in widths, a cost counts as on it
 WIDE = 124  # columns that a table with a head may take in a file or a pipe before its texts are wrapped

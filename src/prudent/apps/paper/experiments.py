@@ -20,8 +20,6 @@ from prudent.policies.simulate import simulate
 from prudent.results.plan import Plan
 from prudent.runtime.progress import announce
 
-__all__ = ["Results", "Row", "run_experiments", "solve_as_in_paper"]
-
 GRIDS = (30, 80, 600)
 
 

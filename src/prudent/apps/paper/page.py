@@ -20,8 +20,6 @@ from prudent.plot.panels import TradeOff, histograms, trade_offs
 from prudent.plot.tails import common_bins
 from prudent.runtime.tables import percent
 
-__all__ = ["draw_figures", "render_page"]
-
 HERE = files("prudent.apps.paper")
 
 FIGURES = {

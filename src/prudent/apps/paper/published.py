@@ -2,8 +2,6 @@
 
 from prudent.domains import registry
 
-__all__ = ["ALPHAS", "DOMAINS", "FLOOR", "METHODS", "SECONDS", "TABLE_1", "Cell"]
-
 Cell = tuple[float, float, float, float]
 """CVaR, its standard error, expected cost, its standard error."""
 

@@ -11,8 +11,6 @@ from prudent.apps.paper.page import draw_figures, render_page
 from prudent.errors import PrudentError
 from prudent.runtime.atomic_files import write_bytes
 
-__all__ = ["reproduce"]
-
 
 def reproduce(out: Path, *, episodes: int = 20_000, traffic: str | None = None) -> Results:
     """Run the paper's experiments and write the report into a folder."""

@@ -5,8 +5,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-__all__ = ["Answers"]
-
 Take = Callable[[bytes], None]
 Work = Callable[[Take, Take], Awaitable[bytes]]
 """Computes an answer.  It passes an answer that comes when nobody waits any more to the first function, and what it has

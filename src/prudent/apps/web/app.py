@@ -32,8 +32,6 @@ from prudent.domains.registry import DOMAINS
 from prudent.methods.registry import METHODS
 from prudent.runtime.limits import available_memory, cores
 
-__all__ = ["ServerLimits", "make_app"]
-
 TEXTS = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 SLOW = {"curve", "frontier"}  # tasks for the slow workers, as are all with a slow method or with no gap at all
 EXACT = "0"  # the gap that the page asks for to have no gap

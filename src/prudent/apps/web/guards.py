@@ -21,8 +21,6 @@ from collections.abc import Iterable
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Guard", "allowed_hosts"]
-
 POLICY = "; ".join(
     (
         "default-src 'none'",

@@ -18,8 +18,6 @@ from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
 from prudent.results.policy_map import arrows_at, choices, domain_of, is_number, other_parts, played_at
 
-__all__ = ["policy_map"]
-
 ROWS = 300
 """The most states that a table shows."""
 

@@ -7,8 +7,6 @@ import numpy as np
 from prudent.results.explanation import Explanation, Option
 from prudent.results.plan import Plan
 
-__all__ = ["played"]
-
 STEPS = 400
 """The most steps that are shown of a run."""
 

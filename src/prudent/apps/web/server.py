@@ -18,8 +18,6 @@ from prudent.apps.web.guards import allowed_hosts
 from prudent.errors import PrudentError
 from prudent.runtime.progress import announce
 
-__all__ = ["Connection", "make_config", "serve"]
-
 CONNECTIONS, ACCEPTED = 200, 100
 """The most connections, and how many more are accepted at once: well below the 1,024 open files of most processes."""
 

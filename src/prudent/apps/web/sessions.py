@@ -19,8 +19,6 @@ from prudent.policies.distribution import Distribution
 from prudent.results.plan import Plan
 from prudent.runtime.limits import cores
 
-__all__ = ["ALPHA_MIN", "MEAN", "YARDSTICK", "Bounded", "Session", "Tell", "open_session"]
-
 ALPHA_MIN = 0.005
 """The smallest alpha of the slider; one sweep serves every alpha from here on."""
 

@@ -22,8 +22,6 @@ from prudent.policies.distribution import Distribution, check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.tables import csv_text, plain
 
-__all__ = ["TASKS", "as_alpha", "perform", "so_far"]
-
 BARS, ALL_BARS = 80, 800
 """About the most bars of a distribution between its rare ends, and with them."""
 

@@ -21,8 +21,6 @@ from prudent.apps.web.sessions import Bounded, Session, open_session
 from prudent.errors import ModelError, PrudentError
 from prudent.results.plan import Plan
 
-__all__ = ["LENGTHS", "main"]
-
 LENGTHS = struct.Struct(">II")
 SESSIONS = 4
 """The most models that a worker keeps, with their sweeps."""

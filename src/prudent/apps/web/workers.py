@@ -13,8 +13,6 @@ from typing import Any
 
 from prudent.apps.web.worker import LENGTHS
 
-__all__ = ["Busy", "Crew", "Failed", "Refused", "TooLong"]
-
 GRACE = 0.3
 """Seconds that a task continues after it was given up: if it is done by then, its answer is kept."""
 

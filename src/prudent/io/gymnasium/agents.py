@@ -14,8 +14,6 @@ from prudent.policies.agent import Agent
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 
-__all__ = ["EnvAgent", "VectorAgent", "gymnasium_agent"]
-
 
 @dataclass(frozen=True)
 class _ByName:

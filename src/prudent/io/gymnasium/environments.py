@@ -18,8 +18,6 @@ needed("gymnasium", "gym")
 import gymnasium  # noqa: E402 (only after it is known to be there)
 from gymnasium import spaces  # noqa: E402
 
-__all__ = ["ENVIRONMENTS", "SSPEnv", "domain_env", "register_domains"]
-
 ENVIRONMENTS = {about.environment: about.make.__name__ for about in DOMAINS.values()}
 """Each environment with the function of :mod:`prudent.domains` that makes its model."""
 

@@ -4,8 +4,6 @@ from typing import Any
 
 from prudent.models.ssp import SSP
 
-__all__ = ["to_gymnasium"]
-
 
 def to_gymnasium(model: SSP, *, unavailable: str = "stay") -> Any:
     """Return a Gymnasium environment that plays a model; rewards are minus costs.

@@ -12,8 +12,6 @@ from prudent.models.amend import amend
 from prudent.models.build import build
 from prudent.models.ssp import SSP
 
-__all__ = ["MODEL", "GymnasiumModel", "action_names", "from_gymnasium", "plain"]
-
 MODEL = "prudent_model"
 """The key of an environment's metadata that holds the fingerprint of the model it plays."""
 

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from prudent.errors import PrudentError, naming
 from prudent.runtime.atomic_files import read_bytes
 
-__all__ = ["line_of_action", "parsed", "read"]
-
 NAMED = re.compile(r"\([^()]+\)|'[^']+'|\?[\w-]+")
 """What an error of plado may name: an atom, a name in quotes, a variable."""
 

@@ -19,8 +19,6 @@ from prudent.models.ssp import SSP
 from prudent.runtime.optional import needed
 from prudent.runtime.progress import announce_if_long
 
-__all__ = ["Problem", "model_of"]
-
 
 def model_of(raw: bytes, path: Path, *, problem: str | PathLike[str] | None = None) -> SSP:
     """Return the whole model of a domain, given as a file's bytes, and of a problem's file."""

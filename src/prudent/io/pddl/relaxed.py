@@ -14,8 +14,6 @@ from typing import Any
 
 from prudent.io.pddl.files import read
 
-__all__ = ["Relaxed"]
-
 Fact = tuple[int, tuple[int, ...]]
 Operator = tuple[float, tuple[Fact, ...], tuple[Fact, ...]]
 

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from prudent.errors import PrudentError
 from prudent.runtime.atomic_files import read_bytes
 
-__all__ = ["WORD", "Kind", "define", "value_text"]
-
 DIGITS = 400
 """How many digits a value may have before or after its point; floating-point numbers have fewer."""
 

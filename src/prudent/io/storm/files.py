@@ -31,8 +31,6 @@ from prudent.io.untrusted import gunzipped
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import check_plain, read_bytes
 
-__all__ = ["from_storm", "read", "read_explicit"]
-
 HEAD, DIGITS = 2**16, 18
 """The bytes at the head of an explicit file that are searched for its sizes, and the most digits of a size."""
 

@@ -25,8 +25,6 @@ from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
 from prudent.runtime.optional import needed
 
-__all__ = ["OVERLAP", "SILENT", "Question", "convert", "listening", "refuse_unfit"]
-
 OVERLAP = "overlap_guards"
 """Storm's label for states of a chain in which several commands are enabled, one of which it draws."""
 

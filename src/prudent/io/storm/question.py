@@ -11,17 +11,6 @@ from prudent.io.properties_file import named_file
 from prudent.io.storm.constants import WORD, Kind, value_text
 from prudent.io.storm.model import OVERLAP, Question, listening
 
-__all__ = [
-    "OUTSIDE",
-    "chosen",
-    "means_are_harmless",
-    "named_question",
-    "names_of",
-    "out_of_file",
-    "question_of",
-    "transient_names",
-]
-
 OUTSIDE = "out_of_bounds"
 """Storm's label for the state where runs go if a variable leaves its bounds; it exists only if one does."""
 

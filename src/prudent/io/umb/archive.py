@@ -14,8 +14,6 @@ from typing import Any
 from prudent.errors import PrudentError, printable
 from prudent.io.untrusted import most_inflated, refuse_bomb
 
-__all__ = ["packed", "unpacked"]
-
 BLOCK = 512
 """The bytes of a block; in a tar file each member has a header block, then blocks of content."""
 

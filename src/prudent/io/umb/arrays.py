@@ -14,8 +14,6 @@ from prudent.errors import PrudentError, naming, printable
 from prudent.io.untrusted import checked, document, shown, utf8
 from prudent.models.rows import FloatArray, IntArray, offsets
 
-__all__ = ["SIZES", "Arrays", "bit_array", "string_arrays"]
-
 SIZES = {"bool": 1, "int": 64, "uint": 64, "double": 64, "rational": 128, "string": 64}
 NUMBERS = ("double", "rational", "int", "uint")
 """The types of UMB, each with its size in bits unless another is given, and those of numbers."""

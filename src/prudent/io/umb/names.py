@@ -18,8 +18,6 @@ from prudent.io.umb.arrays import SIZES, Arrays
 from prudent.io.untrusted import checked, shown
 from prudent.models.rows import IntArray
 
-__all__ = ["NAMES", "action_names", "state_names"]
-
 NAMES = "names/states"
 """The folder of state names that are not made of variables: Storm reads no string variables."""
 

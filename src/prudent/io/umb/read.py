@@ -34,8 +34,6 @@ from prudent.models.intervals import Intervals
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SHOWN, SSP, SUM_TOLERANCE
 
-__all__ = ["Graph", "parse"]
-
 VERSIONS = (0, 1)
 """Versions of the format that are read; 0 is what one library writes for 1."""
 

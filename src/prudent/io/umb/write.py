@@ -15,8 +15,6 @@ from prudent.io.umb.names import NAMES
 from prudent.models.rows import FloatArray, IntArray, Rows, offsets, row_of
 from prudent.models.ssp import SSP
 
-__all__ = ["AUXILIARY", "content_of", "members_of"]
-
 AUXILIARY = "prudent-auxiliary"
 DOUBLE, BOOL = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
 
