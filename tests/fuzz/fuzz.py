@@ -33,7 +33,7 @@ with atheris.instrument_imports(include=["prudent", "json"]):
     import json  # noqa: F401
 
     import prudent.domains.navigation
-    import prudent.io.json_read
+    import prudent.io.json
     import prudent.io.plan
     import prudent.io.umb.read  # noqa: F401
 

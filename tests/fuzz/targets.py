@@ -27,7 +27,7 @@ from plans import in_ranges
 from prudent.domains.navigation import autonomous_navigation, parse_traffic
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.io import checkpoint as checkpoint_file
-from prudent.io import json_read as json_file
+from prudent.io import json as json_file
 from prudent.io import plan as plan_file
 from prudent.io.pddl.problem import Problem
 from prudent.io.properties_file import PropertiesFile

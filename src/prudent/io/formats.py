@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prudent.errors import PrudentError
-from prudent.io import drn, json_read, json_write
+from prudent.io import drn, json
 from prudent.io.meaning import Initial
 from prudent.io.pddl import problem as pddl
 from prudent.io.storm import files as storm
@@ -32,8 +32,8 @@ class Format(NamedTuple):
 
 
 MODEL_FORMATS = {
-    ".json": Format(json_read.parse, json_write.content_of),
-    ".json.gz": Format(json_read.parse, json_write.content_of),
+    ".json": Format(json.parse, json.content_of),
+    ".json.gz": Format(json.parse, json.content_of),
     ".umb": Format(umb_read.parse, umb_write.content_of),
     ".drn": Format(storm.read_explicit, drn.content_of, through_storm=True),
     ".drn.gz": Format(storm.read_explicit, drn.content_of, through_storm=True),

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import prudent
-from prudent.io.json_read import parse
-from prudent.io.json_write import text_of
+from prudent.io.json import parse, text_of
 
 
 def row(state, to, action="go"):

@@ -1,4 +1,4 @@
-"""Models as JSON, plain or gzipped: ``parse``; :mod:`prudent.io.json_write` writes them.
+"""Models as JSON, plain or gzipped: ``parse`` reads a file, ``content_of`` writes one.
 
     {"format": "prudent-ssp", "version": 1, "initial": "s0", "goals": ["g"],
      "transitions": [{"state": "s0", "action": "a", "outcomes": [{"p": 1, "to": "g", "cost": 2.5}]}]}
@@ -13,29 +13,31 @@ digits when written and read.
 Files are not trusted.  Reading one takes time in proportion to its size, and memory of at most 64 times its size
 plus 1 MiB.  For a gzipped file that is the size of its text, at most 200 times the file plus 16 MiB.
 
-Rows are checked a column at a time, in a third of the time that row by row would take.  Only if a column is wrong does
-a loop over its rows find which rows are wrong, and why.  A wrong row is then left out or replaced, so that the rest is
-checked as well.
+Rows are read a column at a time, in a third of the time that row by row would take, and checked by the model itself.
+Only if a file is refused does a loop over its rows find which rows are wrong, and why.  A wrong row is then left out or
+replaced, so that the rest is checked as well.
 """
 
 import gc
+import json
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
-from itertools import chain
+from itertools import chain, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from prudent.errors import ModelError, PrudentError, naming, printable
-from prudent.io.json_write import FORMAT, VERSION
+from prudent.errors import Defect, ModelError, PrudentError, naming, printable
 from prudent.io.untrusted import checked, document, gunzipped, shown, utf8
 from prudent.models.intervals import Intervals
-from prudent.models.rows import FloatArray, offsets, starts
-from prudent.models.ssp import SSP, SUM_TOLERANCE
+from prudent.models.rows import FloatArray, offsets, owner, starts
+from prudent.models.ssp import SSP, SUM_TOLERANCE, repeated
+
+FORMAT, VERSION = "prudent-ssp", 1
 
 LISTED, LONGEST = 100, 500
 """How many problems are listed, and how many characters of each."""
@@ -48,7 +50,7 @@ TRANSITION: dict[str, type] = {"state": str, "action": str, "outcomes": list}
 OUTCOME: dict[str, type] = {"p": float, "to": str, "cost": float}
 """The fields of the document, and those of its rows, each with its kind."""
 
-MORE = ("count", "low", "high")
+MORE: dict[str, type] = dict.fromkeys(("count", "low", "high"), float)
 """The fields that an outcome may have besides."""
 
 
@@ -141,93 +143,60 @@ def _model(content: Any, name: str) -> SSP:
         raise PrudentError(f"format is {shown(content['format'])}; it must be {shown(FORMAT)}")
     if checked(content["version"], int, "version") != VERSION:
         raise PrudentError(f"version is {shown(content['version'])}; this release reads version {VERSION}")
-    given = checked(content["transitions"], list, "transitions")
-    line: Sequence[int] = range(len(given))  # where each transition stands in the file
-    if (transitions := _table(given, TRANSITION)) is None:
-        line = _right(given, problems)
-        transitions = _table([given[i] for i in line], TRANSITION)
-    goals = checked(content["goals"], list, "goals")
-    states = _States(_names(content, dict.fromkeys(transitions["state"]), goals, problems))
-    number = states.numbers(transitions["state"])
+    rows, goals = (checked(content[part], list, part) for part in ("transitions", "goals"))
+    with suppress(PrudentError):
+        table = _columns(rows, TRANSITION)
+        states = _States(_names(dict.fromkeys(table["state"]), goals, content))
+        model = _assembled(table, states, _initial(content["initial"], states), name)
+        problems.refuse()
+        return model
+    with problems.noted():
+        _assembled(*_mended(content, problems), name)
+    problems.refuse()
+    raise Defect("a model was refused for no reason")
+
+
+def _assembled(table: dict[str, list[Any]], states: _States, initial: dict[int, float], name: str) -> SSP:
+    """Return the model of columns; refuse one that is malformed."""
+    number = states.numbers(table["state"])
     if (number[1:] < number[:-1]).any():
         order = np.argsort(number, kind="stable").tolist()
-        line = [line[i] for i in order]
-        transitions = {name: [column[i] for i in order] for name, column in transitions.items()}
-    if (outcomes := _outcomes(transitions["outcomes"], states)) is None:
-        _mend(transitions, line, states, problems)
-        outcomes = _outcomes(
-            [[{name: row[name] for name in OUTCOME} for row in rows] for rows in transitions["outcomes"]], states
-        )
-    initial = {0: 1.0}
-    with problems.noted():
-        initial = _initial(content["initial"], states)
-    with problems.noted():
-        model = SSP(
-            action_start=starts(number, len(states.names)),
-            outcome_start=offsets(list(map(len, transitions["outcomes"]))),
-            **outcomes,
-            initial_state=np.array(list(initial), dtype=np.int64),
-            initial_probability=np.array(list(initial.values())),
-            state_names=states.names,
-            action_names=transitions["action"],
-            name=name,
-        )
-    problems.refuse()
-    return model
+        table = {name: [column[i] for i in order] for name, column in table.items()}
+    return SSP(
+        action_start=starts(number, len(states.names)),
+        outcome_start=offsets(list(map(len, table["outcomes"]))),
+        **_outcomes(list(chain.from_iterable(table["outcomes"])), states),
+        initial_state=np.array(list(initial), dtype=np.int64),
+        initial_probability=np.array(list(initial.values())),
+        state_names=states.names,
+        action_names=table["action"],
+        name=name,
+    )
 
 
-def _names(content: Any, acting: dict[str, None], goals: list[Any], problems: _Problems) -> list[str]:
+def _names(acting: dict[str, None], goals: list[Any], content: Any) -> list[str]:
     """Return the names of all states, those with transitions first, or in the order that the document lists them."""
     if not (set(map(type, goals)) <= {str} and acting.keys().isdisjoint(goals)):
-        for i, goal in enumerate(goals):
-            with problems.noted():
-                if checked(goal, str, f"goals[{i}]") in acting:
-                    raise PrudentError(
-                        f"goals[{i}]: goal {goal!r} has transitions; runs end at goals: remove one or the other"
-                    )
-        goals = [goal for goal in goals if isinstance(goal, str) and goal not in acting]
+        raise PrudentError("a goal is malformed")
     names = [*acting, *dict.fromkeys(goals)]
-    if "states" in content:
-        with problems.noted():
-            listed = checked(content["states"], list, "states")
-            ordered = [checked(state, str, f"states[{i}]") for i, state in enumerate(listed)]
-            if len(ordered) == len(names) and set(ordered) == set(names):
-                return ordered
-            raise PrudentError(
-                "states must list each state with transitions and each goal exactly once, or be left out"
-            )
-    return names
+    if "states" not in content:
+        return names
+    listed = checked(content["states"], list, "states")
+    ordered = [checked(state, str, f"states[{i}]") for i, state in enumerate(listed)]
+    if len(ordered) != len(names) or set(ordered) != set(names):
+        raise PrudentError("states must list each state with transitions and each goal exactly once, or be left out")
+    return ordered
 
 
-def _right(transitions: list[Any], problems: _Problems) -> list[int]:
-    """Return which transitions are well-formed, and note what is wrong with the others."""
-    right = []
-    for i, row in enumerate(transitions):
-        with problems.noted():
-            _check_fields(row, f"transitions[{i}]", tuple(TRANSITION))
-            for name, kind in TRANSITION.items():
-                checked(row[name], kind, f"transitions[{i}].{name}")
-            right.append(i)
-    return right
-
-
-def _outcomes(rows: list[list[Any]], states: _States) -> Any:
-    """Return the arrays of all outcomes; None if one is malformed."""
-    flat = list(chain.from_iterable(rows))
-    more = _extras(flat)
-    if more is None:
-        return None
-    table = _table([{name: row[name] for name in OUTCOME} for row in flat] if more else flat, OUTCOME)
-    if table is None:
-        return None
+def _outcomes(rows: list[Any], states: _States) -> dict[str, Any]:
+    """Return the arrays of all outcomes."""
+    more = _extras(rows)
+    table = _columns([{name: row[name] for name in OUTCOME} for row in rows] if more else rows, OUTCOME)
     try:
         probability, cost = (np.array(table[name], dtype=np.float64) for name in ("p", "cost"))
-        successor = states.numbers(table["to"])
+        found = {"probability": probability, "successor": states.numbers(table["to"]), "cost": cost}
     except (KeyError, OverflowError):
-        return None
-    if not ((probability >= 0) & (probability <= 1 + SUM_TOLERANCE) & np.isfinite(cost)).all():
-        return None
-    found = {"probability": probability, "successor": successor, "cost": cost}
+        raise PrudentError("an outcome is malformed") from None
     if "count" in more:
         found["count"] = more["count"]
     if "low" in more:
@@ -236,48 +205,69 @@ def _outcomes(rows: list[list[Any]], states: _States) -> Any:
     return found
 
 
-def _extras(rows: list[Any]) -> dict[str, FloatArray] | None:
-    """Return the counts and the bounds of all outcomes, nan where there are none; None if one is malformed."""
+def _extras(rows: list[Any]) -> dict[str, FloatArray]:
+    """Return the counts and the bounds of all outcomes, nan where there are none."""
     if set(map(type, rows)) <= {dict} and set(map(len, rows)) <= {len(OUTCOME)}:
         return {}
-    found: dict[str, FloatArray] = {}
     try:
-        for name in MORE:
-            column = [row.get(name) for row in rows]
-            if not set(map(type, column)) <= {float, int, type(None)}:
-                return None
-            found[name] = np.array([math.nan if value is None else float(value) for value in column])
+        every = [{name: math.nan if row.get(name) is None else row[name] for name in MORE} for row in rows]
+        table = _columns(every, MORE)
+        found = {name: np.array(column, dtype=np.float64) for name, column in table.items()}
         alike = all(row.keys() <= {*OUTCOME, *MORE} and row.keys() >= OUTCOME.keys() for row in rows)
     except (AttributeError, OverflowError):
-        return None
+        alike = False
+    if not alike:
+        raise PrudentError("an outcome is malformed")
     count, low, high = found.values()
-    exact = np.isnan(low) & np.isnan(high)
-    counted = np.isnan(count).all() or ((count >= 0) & (count < math.inf)).all()
-    if not (alike and counted and (exact | ((low >= 0) & (low <= high) & (high <= 1 + SUM_TOLERANCE))).all()):
-        return None
+    if not ((np.isnan(low) & np.isnan(high)) | ((low >= 0) & (low <= high) & (high <= 1 + SUM_TOLERANCE))).all():
+        raise PrudentError("a bound is malformed")
+    if np.isnan(count).any() and not np.isnan(count).all():
+        raise PrudentError("some outcomes have a count and others have none; give a count to all of them, or to none")
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
-def _mend(transitions: dict[str, list[Any]], line: Sequence[int], states: _States, problems: _Problems) -> None:
-    """Note what is wrong with outcomes, and replace all outcomes of a transition that has wrong ones."""
-    stands_in = [{"p": 1.0, "to": states.names[0], "cost": 0.0}]
-    for a, (state, action, outcomes) in enumerate(zip(*transitions.values(), strict=True)):
-        who = f"state {state[:LONGEST]!r}, action {action[:LONGEST]!r}"
-        before = problems.count
-        for j, outcome in enumerate(outcomes):
-            with problems.noted():
-                _check_outcome(outcome, f"transitions[{line[a]}].outcomes[{j}]", who, states)
-        if problems.count > before:
-            transitions["outcomes"][a] = stands_in
-    if problems.count == 0:
+def _mended(content: Any, problems: _Problems) -> tuple[dict[str, list[Any]], _States, dict[int, float]]:
+    """Return columns without the rows that are wrong, their states and the start; note what is wrong with the others.
+
+    All outcomes of a transition that has wrong ones are replaced.
+    """
+    right: dict[int, dict[str, Any]] = {}  # by their place in the file
+    for i, row in enumerate(content["transitions"]):
         with problems.noted():
-            raise PrudentError(
-                "some outcomes have a count and others have none; give a count to all of them, or to none"
-            )
+            _check_fields(row, f"transitions[{i}]", tuple(TRANSITION))
+            for name, kind in TRANSITION.items():
+                checked(row[name], kind, f"transitions[{i}].{name}")
+            right[i] = row
+    acting, goals = dict.fromkeys(row["state"] for row in right.values()), []
+    for i, goal in enumerate(content["goals"]):
+        with problems.noted():
+            if checked(goal, str, f"goals[{i}]") in acting:
+                raise PrudentError(
+                    f"goals[{i}]: goal {goal!r} has transitions; runs end at goals: remove one or the other"
+                )
+            goals.append(goal)
+    names = _names(acting, goals, {})
+    with problems.noted():
+        names = _names(acting, goals, content)
+    states, table = _States(names), {name: [row[name] for row in right.values()] for name in TRANSITION}
+    for a, (i, row) in enumerate(right.items()):
+        who = f"state {row['state'][:LONGEST]!r}, action {row['action'][:LONGEST]!r}"
+        before = problems.count
+        for j, outcome in enumerate(row["outcomes"]):
+            with problems.noted():
+                _check_outcome(outcome, f"transitions[{i}].outcomes[{j}]", who, states)
+        if problems.count > before:
+            table["outcomes"][a] = [{"p": 1.0, "to": names[0], "cost": 0.0}]
+    if problems.count:  # then counts may be missing, which is no problem of the file's
+        table["outcomes"] = [[{name: each[name] for name in OUTCOME} for each in rows] for rows in table["outcomes"]]
+    initial = {0: 1.0}
+    with problems.noted():
+        initial = _initial(content["initial"], states)
+    return table, states, initial
 
 
 def _check_outcome(outcome: Any, at: str, who: str, states: _States) -> None:
-    _check_fields(outcome, at, tuple(OUTCOME), optional=MORE)
+    _check_fields(outcome, at, tuple(OUTCOME), optional=tuple(MORE))
     p = checked(outcome["p"], float, f"{at}.p")
     if not 0 <= p <= 1 + SUM_TOLERANCE:
         raise PrudentError(f"{at}: {who} has an outcome of probability {p}; probabilities lie between 0 and 1")
@@ -311,16 +301,18 @@ def _initial(initial: Any, states: _States) -> dict[int, float]:
     }
 
 
-def _table(rows: list[Any], fields: dict[str, type]) -> Any:
-    """Return rows as columns by name; None unless every row is an object with exactly these fields and types."""
+def _columns(rows: list[Any], fields: dict[str, type]) -> dict[str, list[Any]]:
+    """Return rows as columns by name; refuse rows that are no objects with exactly these fields and types."""
     try:
         alike = set(map(len, rows)) <= {len(fields)}
         table = {name: list(map(itemgetter(name), rows)) for name in fields}
     except (KeyError, TypeError):  # TypeError: what is no object has no fields
-        return None
+        raise PrudentError("a row is malformed") from None
     for name, kind in fields.items():
         alike &= set(map(type, table[name])) <= ({float, int} if kind is float else {kind})
-    return table if alike else None
+    if not alike:
+        raise PrudentError("a row is malformed")
+    return table
 
 
 def _check_fields(value: Any, at: str, names: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
@@ -350,3 +342,73 @@ def _count_fields(content: Any) -> int:
         return 0
     objects = [content, *content["transitions"], *chain.from_iterable(rows), start]
     return sum(map(len, objects)) if set(map(type, objects)) == {dict} else 0
+
+
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def content_of(model: SSP) -> bytes:
+    """Return the bytes of a file; refuse names that coincide as strings."""
+    return text_of(model).encode("utf-8", "surrogatepass")
+
+
+def text_of(model: SSP) -> str:
+    """Return a model as text, indented as ``json.dumps`` does; refuse names that coincide as strings."""
+    state, action = written_names(model)
+    quoted, is_goal = list(map(_quoted, state)), model.is_goal.tolist()
+    goals = [s for s, goal in enumerate(is_goal) if goal]
+    initial = dict(zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True))
+    start = _listed([f"{quoted[s]}: {p!r}" for s, p in initial.items()], 2, "{}")
+    parts = [
+        f'{{\n "format": {_quoted(FORMAT)},\n "version": {VERSION},\n',
+        f' "initial": {quoted[next(iter(initial))] if len(initial) == 1 else start},\n',
+        f' "goals": {_listed([quoted[s] for s in goals], 2)},\n',
+        ' "transitions": ',
+        _listed(_transitions(model, quoted, action), 2),
+    ]
+    if [s for s, goal in enumerate(is_goal) if not goal] + goals != list(range(model.n_states)):
+        parts.append(f',\n "states": {_listed(quoted, 2)}')  # the order, where it is not the one above
+    return "".join([*parts, "\n}"])
+
+
+def extras_of(model: SSP) -> dict[str, FloatArray]:
+    """Return what else a file holds for each outcome: counts, and bounds on probabilities, if the model has them."""
+    found = {} if model.count is None else {"count": model.count}
+    return found if model.intervals is None else found | {"low": model.intervals.low, "high": model.intervals.high}
+
+
+def _transitions(model: SSP, quoted: list[str], action: list[str]) -> list[str]:
+    more = [""] * model.n_outcomes
+    for name, values in extras_of(model).items():
+        more = [f'{text},\n     "{name}": {value!r}' for text, value in zip(more, values.tolist(), strict=True)]
+    columns = model.probability.tolist(), model.successor.tolist(), model.cost.tolist(), more
+    outcomes = [
+        f'{{\n     "p": {p!r},\n     "to": {quoted[t]},\n     "cost": {c!r}{extra}\n    }}'
+        for p, t, c, extra in zip(*columns, strict=True)
+    ]
+    states, rows, found = owner(model.action_start).tolist(), pairwise(model.outcome_start.tolist()), []
+    for s, name, (first, last) in zip(states, action, rows, strict=True):
+        names = f'"state": {quoted[s]},\n   "action": {_quoted(name)}'
+        found.append(f'{{\n   {names},\n   "outcomes": {_listed(outcomes[first:last], 4)}\n  }}')
+    return found
+
+
+def _listed(items: list[str], indent: int, marks: str = "[]") -> str:
+    if not items:
+        return marks
+    line = "\n" + " " * indent
+    return f"{marks[0]}{line}{f',{line}'.join(items)}\n{' ' * (indent - 1)}{marks[1]}"
+
+
+def written_names(model: SSP) -> tuple[list[str], list[str]]:
+    """Return the names of the states and of the actions as strings; refuse names that are equal as strings."""
+    state, action = (list(map(str, names)) for names in model.names)
+    _refuse_twins(state, "states")
+    for s, (first, last) in enumerate(pairwise(model.action_start.tolist())):
+        _refuse_twins(action[first:last], f"actions of state {state[s]!r}")
+    return state, action
+
+
+def _refuse_twins(names: list[str], what: str) -> None:
+    for name in repeated(names)[:1]:
+        raise PrudentError(f"two {what} are both written {name!r}; names in a file are strings and must differ")
