@@ -57,7 +57,7 @@ _HOME = {  # in the order of a first visit
     "Stress": "prudent.results.stress",
     "Runs": "prudent.policies.runs",
     "gymnasium_agent": "prudent.io.gymnasium.agents",
-    "to_gymnasium": "prudent.io.gymnasium.play",
+    "to_gymnasium": "prudent.io.gymnasium.agents",
     "plot": "prudent.plot",
     "PrudentError": "prudent.errors",
     "ModelError": "prudent.errors",
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from prudent.io.formats import load_plan as load_plan
     from prudent.io.formats import save as save
     from prudent.io.gymnasium.agents import gymnasium_agent as gymnasium_agent
-    from prudent.io.gymnasium.play import to_gymnasium as to_gymnasium
+    from prudent.io.gymnasium.agents import to_gymnasium as to_gymnasium
     from prudent.io.gymnasium.tables import from_gymnasium as from_gymnasium
     from prudent.io.networkx import from_networkx as from_networkx
     from prudent.io.storm.files import from_storm as from_storm

@@ -30,7 +30,7 @@ from prudent.io import checkpoint as checkpoint_file
 from prudent.io import json as json_file
 from prudent.io import plan as plan_file
 from prudent.io.pddl.problem import Problem
-from prudent.io.properties_file import PropertiesFile
+from prudent.io.properties import PropertiesFile
 from prudent.io.sealed import seal, unseal
 from prudent.io.study import key_of
 from prudent.io.study import parse as parse_study

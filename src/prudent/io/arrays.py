@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from prudent.errors import PrudentError, as_number
-from prudent.io.meaning import check_rule, costs_of
+from prudent.io.rewards import check_rule, costs_of
 from prudent.models.build import from_arrays, merge_outcomes
 from prudent.models.rows import BoolArray, FloatArray, IntArray, starts
 from prudent.models.ssp import SSP

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prudent.errors import PrudentError
 from prudent.io import drn, json
-from prudent.io.meaning import Initial
 from prudent.io.pddl import problem as pddl
+from prudent.io.properties import Initial
 from prudent.io.storm import files as storm
 from prudent.io.umb import read as umb_read
 from prudent.io.umb import write as umb_write

@@ -1,11 +1,26 @@
-"""A route through a networkx graph whose travel times are uncertain."""
+"""A route through a networkx graph whose travel times are uncertain: numbers, histograms or distributions on a grid.
+
+With a step h, a duration X becomes a multiple X' of h: ``"up"`` the next one, so that X <= X' <= X + h; ``"down"`` the
+last one, X - h <= X' <= X; ``"nearest"``, within h/2 of X.  X' is a function of X.  So an agent that sees true
+durations can round them up, play the plan of the model rounded up, and pay at most as much as in that model; an agent
+in the model rounded down can draw true durations to match.  Hence the minimal CVaR and the lowest expected cost of the
+true problem lie between those of the models rounded down and up; no total changes by more than h for each edge taken.
+
+A distribution without a longest duration is cut off only on request: with ``tail=q`` durations beyond the quantile
+1 - q count as that quantile, and durations below 0, if their probability is at most q, count as 0.  All of the above
+then holds except for runs with such a duration, at most 2q of the runs for each edge taken.
+"""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from prudent.errors import PrudentError, as_number
-from prudent.io.durations import Grid, durations
+import numpy as np
+from numpy.typing import NDArray
+
+from prudent.errors import PrudentError, as_number, must_be_one
 from prudent.models.build import build
+from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.runtime.optional import needed
 
@@ -130,3 +145,136 @@ def _time(data: Mapping[str, Any], attribute: str, where: str) -> Any:
             f"{where} has no attribute {attribute!r}; it has {some}: name the one with the times as time="
         )
     return data[attribute]
+
+
+ROUNDING = {"up": 1.0, "down": 0.0, "nearest": 0.5}
+"""Each direction, with the part of the step below a multiple that is rounded up to it."""
+
+MOST = 100_000
+"""The most durations of one edge."""
+
+NOISE = 1e-7
+"""By how much a distribution function may fall: SciPy computes some by series or quadrature."""
+
+_WANTED = "a number, {time: probability}, (times, probabilities), or a distribution of scipy.stats with its parameters"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How distributions are put on a grid."""
+
+    step: float | None = None
+    rounding: str = "up"
+    tail: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.step is not None:
+            as_number("step", self.step, "a number above 0", lambda x: 0 < x < np.inf)
+        if not isinstance(self.rounding, str) or self.rounding not in ROUNDING:
+            raise PrudentError(f"rounding is {self.rounding!r}; it must be one of {', '.join(map(repr, ROUNDING))}")
+        if self.tail is not None:
+            as_number("tail", self.tail, "a probability above 0 and below 0.5", lambda x: 0 < x < 0.5)
+
+
+def durations(time: Any, grid: Grid, where: str) -> list[tuple[float, float]]:
+    """Return the durations of an edge, given in any form, as pairs of duration and probability."""
+    if callable(getattr(time, "cdf", None)) and callable(getattr(time, "support", None)):
+        return _gridded(time, grid, where)
+    if isinstance(time, Mapping):
+        values, chances = list(time), list(time.values())
+    else:
+        values, chances = [time], [1.0]
+    try:
+        if isinstance(time, list | tuple) or np.shape(time) != ():
+            values, chances = (list(part) for part in time)
+        pairs = [(_number(t), _number(p)) for t, p in zip(values, chances, strict=True)]
+    except (TypeError, ValueError, OverflowError):
+        raise PrudentError(f"{where} is {time!r}; it must be {_WANTED}") from None
+    for t, p in pairs:
+        if not 0 <= t < np.inf:
+            raise PrudentError(f"{where} can be {t:g}; times must be numbers, at least 0")
+        if not 0 <= p <= 1:
+            hint = ": divide counts by their sum" if p > 1 else ""
+            raise PrudentError(f"{where} is {t:g} with probability {p:g}; probabilities lie between 0 and 1{hint}")
+    total = sum(p for _, p in pairs)
+    if not abs(total - 1) <= 1e-9:
+        raise PrudentError(f"the probabilities of {where} {must_be_one(total)}")
+    return pairs
+
+
+def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, float]]:
+    """Return the distribution of rounded durations."""
+    if grid.step is None:
+        raise PrudentError(f"{where} is a distribution; give step=, the grid that its durations are rounded to")
+    low, high = _ends(distribution, where)
+    if not low <= high:
+        raise PrudentError(f"{where} is a distribution with invalid parameters; correct them")
+    if low < 0:
+        below = float(_chance(distribution, np.zeros(1), below=True)[0])
+        if not below <= (grid.tail or 0.0):
+            hint = "" if grid.tail else "; tail= allows a small probability"
+            raise PrudentError(f"{where} is below 0 with probability {below:.3g}; times must be at least 0{hint}")
+        low = 0.0
+    if high == np.inf:
+        if grid.tail is None:
+            raise PrudentError(
+                f"{where} has no longest duration; give tail=, such as 1e-6: durations beyond the quantile 1 - tail "
+                "count as that quantile"
+            )
+        high = _quantile(distribution, 1 - grid.tail)
+    if not high / grid.step < MOST:
+        raise PrudentError(
+            f"{where} is up to {high:g}, more than {MOST:,} times step={grid.step:g}; give a larger step"
+        )
+    h, share = grid.step, ROUNDING[grid.rounding]
+    if grid.rounding == "up":  # k stands for what lies in ((k - 1) h, k h]
+        k = np.arange(int(np.ceil(low / h)), int(np.ceil(high / h)) + 1)
+        at_most = _chance(distribution, k * h, below=False)
+    else:  # k stands for what lies in [(k - share) h, (k + 1 - share) h)
+        k = np.arange(int(np.floor(low / h + share)), int(np.floor(high / h + share)) + 1)
+        at_most = _chance(distribution, (k + 1 - share) * h, below=True)
+    at_most[-1] = 1.0
+    risen = np.maximum.accumulate(np.maximum(at_most, 0.0))
+    if not (risen - at_most <= NOISE).all() or not (risen <= 1 + NOISE).all():  # nan is refused, too
+        raise PrudentError(f"{where} is a distribution whose cdf does not rise to 1")
+    chance = np.diff(np.minimum(risen, 1.0), prepend=0.0)
+    return [(float(t), float(p)) for t, p in zip(k * h, chance, strict=True) if p > 0]
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str | bytes | bool | np.bool_):
+        raise TypeError  # though it may read like one
+    return float(value)
+
+
+def _ends(distribution: Any, where: str) -> tuple[float, float]:
+    """Return the least and the longest duration; refuse anything but one distribution."""
+    try:
+        ends = [np.asarray(end, dtype=np.float64) for end in distribution.support()]
+        plain = np.shape(distribution.cdf(0.0)) == ()
+    except (TypeError, ValueError):  # such as scipy.stats.gamma itself
+        raise PrudentError(f"{where} is a distribution without its parameters; it must be {_WANTED}") from None
+    if not plain or any(end.ndim for end in ends):
+        raise PrudentError(f"{where} is several distributions at once; its parameters must be numbers, not lists")
+    return float(ends[0]), float(ends[1])
+
+
+def _quantile(distribution: Any, q: float) -> float:
+    return float((getattr(distribution, "ppf", None) or distribution.icdf)(q))
+
+
+def _chance(distribution: Any, x: NDArray[Any], *, below: bool) -> FloatArray:
+    """Return the probability of at most x, or of less than x; for discrete durations the two differ.
+
+    SciPy's distribution functions need not be flat between the values of a discrete distribution: some are nan there,
+    some keep rising.
+    """
+    kinds = {kind.__name__ for kind in type(distribution).__mro__}
+    discrete = "DiscreteDistribution" in kinds or (hasattr(distribution, "pmf") and not hasattr(distribution, "pdf"))
+    listed = hasattr(getattr(distribution, "dist", distribution), "xk")  # a list of any numbers, which SciPy looks up
+    if discrete and not listed:
+        one = _quantile(distribution, 0.5)
+        x = (np.ceil(x - one) - 1 if below else np.floor(x - one)) + one
+    elif below:
+        x = np.nextafter(x, -np.inf)
+    return np.array(distribution.cdf(x), dtype=np.float64)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from prudent import PrudentError
-from prudent.io.durations import Grid, durations
+from prudent.io.networkx import Grid, durations
 
 GAMMA = stats.gamma(4, scale=2.5)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from prudent import PrudentError
-from prudent.io.properties_file import PropertiesFile, named_file
+from prudent.io.properties import PropertiesFile, named_file
 
 TEXT = """// Properties of a walk.
 const int k;
@@ -24,6 +24,14 @@ filter(max, Tmin=? [ F on ], "init")
 
 def parsed(text, name="walk.props"):
     return PropertiesFile(text.encode(), Path(name))
+
+
+def having(part):
+    def check(text):
+        if part not in text:
+            raise PrudentError("another property is asked for")
+
+    return check
 
 
 @pytest.fixture
@@ -50,11 +58,11 @@ def test_constants_and_labels_are_put_in_place(walk):
 
 
 def test_the_only_one_that_fits_needs_no_name(walk):
-    assert walk.chosen(None, {"k": "7"}, lambda text: "max=? [ F x" in text) == 'R{"k"}max=? [ F x=(7) ]'
+    assert walk.chosen(None, {"k": "7"}, having("max=? [ F x")) == 'R{"k"}max=? [ F x=(7) ]'
     with pytest.raises(PrudentError, match=r"walk.props: several of .*; choose one with .*walk.props:NAME; .* 3 \(R\{"):
-        walk.chosen(None, {"k": "7"}, lambda text: "R{" in text)
+        walk.chosen(None, {"k": "7"}, having("R{"))
     with pytest.raises(PrudentError, match=r"none of its properties asks for .*; its properties are chance \(Pmax=\?"):
-        walk.chosen(None, {"k": "7"}, lambda text: False)
+        walk.chosen(None, {"k": "7"}, having("nothing"))
     with pytest.raises(PrudentError, match=r"there is no property 'coast'; its properties are chance \("):
         walk.chosen("coast", {}, bool)
 

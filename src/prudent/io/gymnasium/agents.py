@@ -1,4 +1,4 @@
-"""Agents that play plans in Gymnasium environments, one at a time or many at once."""
+"""Agents that play plans in Gymnasium environments, one at a time or many at once, and models as environments."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.errors import PrudentError, whole_number
 from prudent.io.gymnasium.tables import MODEL, GymnasiumModel, action_names, plain
-from prudent.io.meaning import CostRule, check_rule_or_function, cost_of
+from prudent.io.rewards import CostRule, check_rule_or_function, cost_of
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
 from prudent.policies.policy import BudgetPolicy
@@ -355,3 +355,31 @@ def _reading(model: SSP, played: str | None, cost: CostRule | None) -> _ByName |
     if rule is not None and rule != own:
         raise PrudentError(f"cost is {cost!r}, but {why}; leave it out")
     return _ByNumber(model, {n: i for i, n in enumerate(action_names(model))}) if plays else _ByName(model, own)
+
+
+def to_gymnasium(model: SSP, *, unavailable: str = "stay") -> Any:
+    """Return a Gymnasium environment that plays a model; rewards are minus costs.
+
+    Observations are the numbers of states (``model.state(observation)`` is the name).  Actions are positions in
+    ``env.unwrapped.actions``, the names of all actions of the model.  ``info["action_mask"]`` shows which of them the
+    state has.  :func:`prudent.gymnasium_agent` recognises such environments.
+
+    Parameters
+    ----------
+    model : SSP
+        The problem.
+    unavailable : {"stay", "error"}
+        What happens on an action that the state does not have.  ``"stay"``: the run stays in the state at no cost, and
+        ``info["unavailable"]`` is True; the optimum is that of the model.  ``"error"``: an error names the actions that
+        the state has.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> env = prudent.to_gymnasium(prudent.domains.figure_2())
+    >>> env.reset(seed=0)[0], env.step(0)[:4]
+    (0, (1, 0.0, False, False))
+    """
+    from prudent.io.gymnasium.environments import SSPEnv
+
+    return SSPEnv(model, unavailable=unavailable)

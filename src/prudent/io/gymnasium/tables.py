@@ -1,4 +1,4 @@
-"""From the table of a Gymnasium environment to a model, and from a model to an environment."""
+"""From the table of a Gymnasium environment to a model."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.io.meaning import CostRule, check_rule_or_function, cost_of
+from prudent.io.rewards import CostRule, check_rule_or_function, cost_of
 from prudent.models.amend import amend
 from prudent.models.build import build
 from prudent.models.ssp import SSP

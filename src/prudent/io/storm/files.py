@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from prudent.errors import PrudentError, naming, printable
-from prudent.io.meaning import Initial
+from prudent.io.properties import Initial
 from prudent.io.storm.constants import define
 from prudent.io.storm.model import SILENT, convert, listening, refuse_unfit
 from prudent.io.storm.question import (

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import ModelError, PrudentError, printable
-from prudent.io.meaning import NEGATED, Initial, drawn, started, traps
+from prudent.io.properties import NEGATED, Initial, drawn, started, traps
 from prudent.io.umb.archive import unpacked
 from prudent.io.umb.arrays import SIZES, Arrays
 from prudent.io.umb.names import state_names

@@ -6,8 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from prudent.errors import PrudentError, printable
-from prudent.io.meaning import COST, GOAL, Names
-from prudent.io.properties_file import named_file
+from prudent.io.properties import COST, GOAL, Names, named_file
 from prudent.io.storm.constants import WORD, Kind, value_text
 from prudent.io.storm.model import OVERLAP, Question, listening
 
@@ -56,11 +55,8 @@ def out_of_file(
 ) -> tuple[Any, Mapping[str, Any]]:
     """Return a property, taken out of its file if it is in one, and the constants that are left for the model."""
 
-    def fits(text: str) -> bool:
-        with suppress(PrudentError):
-            named_question(_parsed(stormpy, text, names, place, described), names, place)
-            return True
-        return False
+    def check(text: str) -> None:
+        named_question(_parsed(stormpy, text, names, place, described), names, place)
 
     found = named_file(property)
     if found is None:
@@ -70,7 +66,7 @@ def out_of_file(
     value = {each: value_text(stormpy, kind, each, constants[each], place) for each, kind in kinds.items()}
     known = {each.name for each in getattr(described, "constants", ())}
     left = {each: given for each, given in constants.items() if each not in kinds or each in known}
-    return file.chosen(name, value, fits), left
+    return file.chosen(name, value, check), left
 
 
 def chosen(

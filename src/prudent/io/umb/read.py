@@ -16,15 +16,24 @@ Files are not trusted.  Reading one takes time and memory in proportion to its s
 size of its content, at most 200 times the file plus 16 MiB.
 """
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError, naming
-from prudent.io.meaning import COST, GOAL, NEGATED, Initial, Start, drawn, reward_property, started, traps
-from prudent.io.properties_file import named_file
+from prudent.io.properties import (
+    COST,
+    GOAL,
+    NEGATED,
+    Initial,
+    Start,
+    drawn,
+    named_file,
+    reward_property,
+    started,
+    traps,
+)
 from prudent.io.umb.archive import unpacked
 from prudent.io.umb.arrays import Arrays
 from prudent.io.umb.names import action_names, state_names
@@ -46,22 +55,11 @@ BETWEEN = (
 
 def parse(raw: bytes, path: Path, property: str | None = None, initial: Initial | None = None) -> SSP:
     """Return the model in a file's bytes; refuse anything that is not exactly one model."""
-    reward, label, most = (None, GOAL, False) if property is None else reward_property(_alone(property))
+    if (found := named_file(property)) is not None:
+        property = found[0].chosen(found[1], {}, reward_property)
+    reward, label, most = (None, GOAL, False) if property is None else reward_property(property)
     with naming(path):
         return _model(Arrays(unpacked(raw)), reward, label, path.name.split(".")[0], most, initial)
-
-
-def _alone(property: str) -> str:
-    """Return a property, taken out of its file if it is in one."""
-
-    def fits(text: str) -> bool:
-        with suppress(PrudentError):
-            reward_property(text)
-            return True
-        return False
-
-    found = named_file(property)
-    return property if found is None else found[0].chosen(found[1], {}, fits)
 
 
 class Graph(Rows):

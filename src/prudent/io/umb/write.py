@@ -8,7 +8,7 @@ import numpy as np
 import prudent
 from prudent.errors import PrudentError
 from prudent.io.json import written_names
-from prudent.io.meaning import COST, GOAL
+from prudent.io.properties import COST, GOAL
 from prudent.io.umb.archive import packed
 from prudent.io.umb.arrays import bit_array, string_arrays
 from prudent.io.umb.names import NAMES

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import prudent
-from prudent.io.meaning import reward_property
+from prudent.io.properties import reward_property
 from prudent.io.umb.archive import packed
 from prudent.io.umb.read import parse
 from prudent.io.umb.write import members_of
