@@ -27,8 +27,7 @@ from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.methods.exact import exact
 from prudent.methods.solution import Solution
-from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, now
 
 KNOWN = {
     "random-1000000": (189.106621, 47.739151),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 import prudent
-from prudent.runtime.clock import now
+from prudent.runtime.limits import now
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from cycles import spread, walk

@@ -5,7 +5,9 @@ A message names the argument or file, the place, the value found and the remedy.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from numbers import Integral, Real
+from typing import Any
 
 __all__ = [
     "Defect",
@@ -119,3 +121,14 @@ def whole_number(name: str, value: object, least: int, most: int | None = None, 
         limits = f"at least {least}" if most is None else f"from {least} to {most}"
         raise PrudentError(f"{name} is {value!r}; it must be {what}, {limits}")
     return number
+
+
+def needed(module: str, extra: str) -> Any:
+    """Import a module of an extra, or raise an error that names the extra to install."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise  # it is installed, but one of its own imports is not
+        raise PrudentError(f"this needs {package}; install it with: pip install 'prudent[{extra}]'") from None

@@ -91,7 +91,7 @@ class Clock:
 @pytest.mark.parametrize("kind", MODELS)
 def test_work_stops_soon_after_the_time_limit(kind, tick, gap, monkeypatch):
     model, truth, clock = model_of(kind), truth_of(kind), Clock(tick)
-    monkeypatch.setattr("prudent.runtime.clock.time", clock)
+    monkeypatch.setattr("prudent.runtime.limits.time", clock)
     plan = prudent.solve(model, ALPHA, time_limit=1, **GAPS[gap])
     assert clock.time <= 1.2 + tick
     assert holds(plan, truth)

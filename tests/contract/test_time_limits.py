@@ -14,8 +14,7 @@ import prudent
 from cycles import spread, walk
 from prudent.engine.prepare import prepare
 from prudent.engine.values.expected_cost import least_expected_cost
-from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits
+from prudent.runtime.limits import Limits, now
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 import limits as benchmark

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import PrudentError, as_number, must_be_one
+from prudent.errors import PrudentError, as_number, must_be_one, needed
 from prudent.models.build import build
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
-from prudent.runtime.optional import needed
 
 
 def from_networkx(

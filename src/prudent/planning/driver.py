@@ -33,8 +33,7 @@ from prudent.planning.refine import (
     in_time,
     modest,
 )
-from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits, Stopped, go_on
+from prudent.runtime.limits import Limits, Stopped, go_on, now
 
 __all__ = ["Question", "answer"]
 

@@ -24,8 +24,7 @@ from prudent.planning.job import Job
 from prudent.planning.refine import AIM, coarse_step, modest, short_step
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.simulate import simulate
-from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits, go_on
+from prudent.runtime.limits import Limits, go_on, now
 
 __all__ = ["Forecast", "forecast"]
 

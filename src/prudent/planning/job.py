@@ -17,8 +17,7 @@ from prudent.models.ssp import SSP
 from prudent.planning.bounds import Found, Stage, Target
 from prudent.planning.options import Options
 from prudent.results.plan import Plan
-from prudent.runtime.clock import now
-from prudent.runtime.limits import Limits, Stopped, go_on
+from prudent.runtime.limits import Limits, Stopped, go_on, now
 from prudent.runtime.ranks import Ranks
 
 __all__ = ["VALUES", "Job", "begin"]

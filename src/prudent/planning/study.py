@@ -15,9 +15,8 @@ from prudent.planning.combinations import Combination, Make, combinations_of, ma
 from prudent.planning.options import Options
 from prudent.planning.solve import solve
 from prudent.results.study import FIELDS, Row, Study
-from prudent.runtime.clock import now
 from prudent.runtime.executors import check_executor, check_sendable, finished, process_pool
-from prudent.runtime.limits import Limits, available_memory, cores
+from prudent.runtime.limits import Limits, available_memory, cores, now
 from prudent.runtime.progress import Progress, announce
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from prudent.errors import PrudentError, printable
+from prudent.errors import PrudentError, needed, printable
 from prudent.results.policy_map import is_number
 from prudent.runtime.atomic_files import check_place, write_bytes
-from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes

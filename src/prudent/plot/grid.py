@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from prudent.errors import needed
 from prudent.plot.actions import actions_of, colours_of
 from prudent.plot.canvas import FADED, INK, PALE, PAPER, TAIL, Axes, axes_for, in_order, ink_on, name_of, short
 from prudent.plot.heat import cells_to_draw, edges_of, heading, name_axes
 from prudent.plot.strips import NAMED
 from prudent.results.plan import Plan
 from prudent.results.policy_map import Played, goal_cells, is_map, states_with
-from prudent.runtime.optional import needed
 
 SMALLEST = 6.0
 """The smallest letters, in points."""

@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError, as_number
+from prudent.errors import PrudentError, as_number, needed
 from prudent.models.ssp import SSP
 from prudent.plot.actions import actions_of
 from prudent.plot.canvas import FADED, PALE, PAPER, Axes, axes_for, in_order, ink_on, name_of, scale, short
 from prudent.plot.strips import check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import Played, cells_of, is_number
-from prudent.runtime.optional import needed
 
 NUMBERED = 330
 """The most cells of a map that have their action written into them."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
-from prudent.errors import PrudentError, as_number
+from prudent.errors import PrudentError, as_number, needed
 from prudent.plot.actions import colours_of
 from prudent.plot.canvas import FAINT, INK, ON_LIGHT, PAPER, ROAD, SEA, Axes, axes_for
 from prudent.plot.grid import grid
@@ -14,7 +14,6 @@ from prudent.plot.network import routes
 from prudent.plot.strips import budget_strip, check_plan
 from prudent.results.plan import Plan
 from prudent.results.policy_map import are_pairs, arrows_at, domain_of, is_sea, other_parts
-from prudent.runtime.optional import needed
 
 
 def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from prudent.domains.navigation import place_of_junctions
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, needed
 from prudent.models.amend import is_amended
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
@@ -16,7 +16,6 @@ from prudent.plot.strips import check_plan
 from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
 from prudent.results.policy_map import played_at
-from prudent.runtime.optional import needed
 from prudent.runtime.tables import worst
 
 FEW = 12

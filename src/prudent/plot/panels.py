@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from prudent.errors import needed
 from prudent.plot.canvas import BLACK, BLUE, FAINT, GREEN, INK, ORANGE, PALE, PAPER, quiet
 from prudent.plot.tails import distribution
 from prudent.policies.runs import Runs
-from prudent.runtime.optional import needed
 
 MARKS = (("o", ORANGE, 7.0), ("s", BLUE, 11.0), ("D", GREEN, 8.5), ("*", BLACK, 11.0))
 """How methods are marked, in their order, and how large: where several agree, each is seen."""

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, needed
 from prudent.plot.actions import actions_of, colours_of
 from prudent.plot.canvas import FADED, INK, PAPER, Axes, axes_for, ink_on, name_of
 from prudent.results.decisions import Decision, bands_of, met_of
 from prudent.results.plan import Plan
-from prudent.runtime.optional import needed
 
 MOST = 20
 """The most states that are drawn unless they are named."""

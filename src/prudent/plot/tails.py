@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, needed
 from prudent.models.rows import FloatArray
 from prudent.plot.canvas import (
     BODY,
@@ -27,7 +27,6 @@ from prudent.plot.canvas import (
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
-from prudent.runtime.optional import needed
 from prudent.runtime.tables import percent, worst
 
 BINS = 60

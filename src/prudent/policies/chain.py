@@ -28,8 +28,7 @@ from prudent.policies.device_chain import backward_on_device
 from prudent.policies.distribution import Distribution, Groups
 from prudent.policies.forwards import MISSING, Followed, followed
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import UNLIMITED, Limits, go_on
-from prudent.runtime.pace import Pace
+from prudent.runtime.limits import UNLIMITED, Limits, Pace, go_on
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import side_by_side
 

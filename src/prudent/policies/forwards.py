@@ -24,8 +24,7 @@ from prudent.kernels.team import new_counters
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.policies.arrivals import chain_of, played_anywhere
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import UNLIMITED, Limits, available_memory, go_on
-from prudent.runtime.pace import Pace
+from prudent.runtime.limits import UNLIMITED, Limits, Pace, available_memory, go_on
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import side_by_side
 

@@ -24,9 +24,8 @@ from prudent.policies.evaluate import Policy, PolicyOrPlan, policy_of, restricte
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.runs import KEPT, Path, Runs
 from prudent.policies.tally import Tally, joined
-from prudent.runtime.clock import now
 from prudent.runtime.executors import check_executor, check_sendable, finished
-from prudent.runtime.limits import UNLIMITED, Limits, cores, go_on
+from prudent.runtime.limits import UNLIMITED, Limits, cores, go_on, now
 from prudent.runtime.progress import Progress
 
 if TYPE_CHECKING:

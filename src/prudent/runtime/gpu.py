@@ -1,7 +1,7 @@
 """A GPU: arrays there and back, kernels by name, and copies to the host while kernels run.
 
-The only module that imports CuPy, when a GPU is asked for.  The rest of the package knows only :class:`Device`; in
-tests a stand-in with the same methods has NumPy arrays and NumPy kernels.  Kernels are CUDA files in
+The only module that imports CuPy, when a GPU is asked for.  In tests a stand-in for :class:`Device`, with the same
+methods, has NumPy arrays and NumPy kernels.  Kernels are CUDA files in
 ``prudent/kernels/cuda``, compiled when first used, without fast-math: IEEE doubles, some multiply-adds fused.
 """
 
@@ -35,46 +35,104 @@ IN_C: dict[type, Callable[[Any], Any]] = {bool: np.int32, int: np.int64, float: 
 """Numbers as kernels take them: flags are ``int`` there, whole numbers ``long long``, others ``double``."""
 
 
-class Kernels(Protocol):
+class Kernels:
     """The kernels of one file, compiled for some types."""
+
+    def __init__(self, cupy: Any, file: str, types: dict[str, str]) -> None:
+        options = ("--std=c++17", *(f"-D{name}={kind}" for name, kind in types.items()))
+        with compiler.at_work("the GPU"):
+            self._module = cupy.RawModule(code=(SOURCES / f"{file}.cu").read_text(encoding="ascii"), options=options)
+            self._module.compile()
+        self._functions: dict[str, Any] = {}
 
     def each(self, name: str, items: int, *arguments: Any) -> None:
         """Launch a kernel with a thread for each item; their number is its first argument."""
+        if items > 0:
+            self._launch(name, (-(-items // BLOCK),), (items, *arguments))
 
     def blocks(self, name: str, grid: tuple[int, int], *arguments: Any) -> None:
         """Launch a kernel with a block of threads for each pair of numbers below those of ``grid``."""
+        if min(grid) > 0:
+            self._launch(name, grid, arguments)
 
     def alone(self, name: str, *arguments: Any) -> None:
         """Launch a kernel with one block, whose threads can wait for each other."""
+        self._launch(name, (1,), arguments, LONE)
+
+    def _launch(self, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...], threads: int = BLOCK) -> None:
+        if name not in self._functions:
+            self._functions[name] = self._module.get_function(name)
+        given = tuple(IN_C[type(each)](each) if type(each) in IN_C else each for each in arguments)
+        self._functions[name](grid, (threads,), given)
 
 
-class Device(Protocol):
-    """The interface of a device; its arrays have a shape, slices and a type, and nothing else is used."""
+def latest() -> "deque[object]":
+    """Return room for the models that a device keeps: the memory that they take there ends with the device."""
+    return deque(maxlen=OWNERS)
 
-    name: str
-    latest: deque[object]  # the models that it keeps
+
+class Device:
+    """A GPU by way of CuPy; its arrays have a shape, slices and a type, and nothing else of them is used."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+        self.name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
+        self._copying = cupy.cuda.Stream(non_blocking=True)
+        self.latest = latest()
+        self._kernels: dict[tuple[Any, ...], Kernels] = {}
 
     @property
     def free(self) -> int:
         """The bytes of memory that are free."""
+        return int(self._cupy.cuda.runtime.memGetInfo()[0] + self._cupy.get_default_memory_pool().free_bytes())
 
     def up(self, array: NDArray[Any]) -> Any:
         """Return a copy on the device."""
+        return self._within(lambda: self._cupy.asarray(array))
 
     def down(self, array: Any) -> NDArray[Any]:
         """Return a copy on the host, once all work before is done."""
+        return np.asarray(self._cupy.asnumpy(array))
 
     def new(self, size: int | tuple[int, ...], kind: Any) -> Any:
         """Return zeros on the device."""
+        return self._within(lambda: self._cupy.zeros(size, dtype=kind))
+
+    def _within(self, make: Callable[[], Any]) -> Any:
+        """Return a new array, or raise an error if memory is lacking: other programs may have taken it."""
+        try:
+            return make()
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            raise TooLarge(f"the GPU has too little memory ({error}); remove device= (--device)") from None
 
     def kernels(self, file: str, **types: Any) -> Kernels:
         """Return the kernels of a file, compiled with these types."""
+        named = {name: C_TYPES[np.dtype(kind).name] for name, kind in types.items()}
+        key = file, *named.items()
+        if key not in self._kernels:
+            self._kernels[key] = Kernels(self._cupy, file, named)
+        return self._kernels[key]
 
     def take(self, array: Any, index: Any) -> Any:
         """Return the entries of an array at an array of indices."""
+        return self._within(lambda: array[index])
 
     def down_later(self, array: Any) -> Callable[[], NDArray[Any]]:
         """Begin a copy to the host after all work so far; return a function that waits for it and returns it."""
+        cupy = self._cupy
+        ready, done = cupy.cuda.Event(disable_timing=True), cupy.cuda.Event(disable_timing=True)
+        ready.record()
+        held = cupy.cuda.alloc_pinned_memory(array.nbytes)  # from a pool, so the next copy reuses it
+        there: NDArray[Any] = np.frombuffer(held, dtype=array.dtype, count=array.size).reshape(array.shape)
+        self._copying.wait_event(ready)
+        array.get(stream=self._copying, out=there, blocking=False)
+        done.record(self._copying)
+
+        def wait() -> NDArray[Any]:
+            done.synchronize()
+            return there
+
+        return wait
 
 
 class OnDevice(Protocol):
@@ -86,11 +144,6 @@ class OnDevice(Protocol):
 
 
 Model = TypeVar("Model", bound=OnDevice)
-
-
-def latest() -> "deque[object]":
-    """Return room for the models that a device keeps: the memory that they take there ends with the device."""
-    return deque(maxlen=OWNERS)
 
 
 class Resident:
@@ -133,89 +186,4 @@ def open_gpu() -> Device:
         raise PrudentError(f"device 'gpu': CuPy finds no GPU ({error}); {INSTALL}") from None
     if count == 0:
         raise PrudentError("device 'gpu': this machine has no GPU that CUDA can use; remove device= (--device)")
-    return _Gpu(cupy)
-
-
-class _Gpu:
-    """A GPU by way of CuPy."""
-
-    def __init__(self, cupy: Any) -> None:
-        self._cupy = cupy
-        self.name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
-        self._copying = cupy.cuda.Stream(non_blocking=True)
-        self.latest = latest()
-        self._kernels: dict[tuple[Any, ...], _Module] = {}
-
-    @property
-    def free(self) -> int:
-        return int(self._cupy.cuda.runtime.memGetInfo()[0] + self._cupy.get_default_memory_pool().free_bytes())
-
-    def up(self, array: NDArray[Any]) -> Any:
-        return self._within(lambda: self._cupy.asarray(array))
-
-    def down(self, array: Any) -> NDArray[Any]:
-        return np.asarray(self._cupy.asnumpy(array))
-
-    def new(self, size: int | tuple[int, ...], kind: Any) -> Any:
-        return self._within(lambda: self._cupy.zeros(size, dtype=kind))
-
-    def _within(self, make: Callable[[], Any]) -> Any:
-        """Return a new array, or raise an error if memory is lacking: other programs may have taken it."""
-        try:
-            return make()
-        except self._cupy.cuda.memory.OutOfMemoryError as error:
-            raise TooLarge(f"the GPU has too little memory ({error}); remove device= (--device)") from None
-
-    def kernels(self, file: str, **types: Any) -> "_Module":
-        named = {name: C_TYPES[np.dtype(kind).name] for name, kind in types.items()}
-        key = file, *named.items()
-        if key not in self._kernels:
-            self._kernels[key] = _Module(self._cupy, file, named)
-        return self._kernels[key]
-
-    def take(self, array: Any, index: Any) -> Any:
-        return self._within(lambda: array[index])
-
-    def down_later(self, array: Any) -> Callable[[], NDArray[Any]]:
-        cupy = self._cupy
-        ready, done = cupy.cuda.Event(disable_timing=True), cupy.cuda.Event(disable_timing=True)
-        ready.record()
-        held = cupy.cuda.alloc_pinned_memory(array.nbytes)  # from a pool, so the next copy reuses it
-        there: NDArray[Any] = np.frombuffer(held, dtype=array.dtype, count=array.size).reshape(array.shape)
-        self._copying.wait_event(ready)
-        array.get(stream=self._copying, out=there, blocking=False)
-        done.record(self._copying)
-
-        def wait() -> NDArray[Any]:
-            done.synchronize()
-            return there
-
-        return wait
-
-
-class _Module:
-    """The kernels of one file."""
-
-    def __init__(self, cupy: Any, file: str, types: dict[str, str]) -> None:
-        options = ("--std=c++17", *(f"-D{name}={kind}" for name, kind in types.items()))
-        with compiler.at_work("the GPU"):
-            self._module = cupy.RawModule(code=(SOURCES / f"{file}.cu").read_text(encoding="ascii"), options=options)
-            self._module.compile()
-        self._functions: dict[str, Any] = {}
-
-    def each(self, name: str, items: int, *arguments: Any) -> None:
-        if items > 0:
-            self._launch(name, (-(-items // BLOCK),), (items, *arguments))
-
-    def blocks(self, name: str, grid: tuple[int, int], *arguments: Any) -> None:
-        if min(grid) > 0:
-            self._launch(name, grid, arguments)
-
-    def alone(self, name: str, *arguments: Any) -> None:
-        self._launch(name, (1,), arguments, LONE)
-
-    def _launch(self, name: str, grid: tuple[int, ...], arguments: tuple[Any, ...], threads: int = BLOCK) -> None:
-        if name not in self._functions:
-            self._functions[name] = self._module.get_function(name)
-        given = tuple(IN_C[type(each)](each) if type(each) in IN_C else each for each in arguments)
-        self._functions[name](grid, (threads,), given)
+    return Device(cupy)

@@ -1,10 +1,15 @@
-"""Limits of a solve: memory, time, threads, the device and ranks; Ctrl-C; and the interface for checkpoints."""
+"""Limits of a solve: memory, time, threads, the device and ranks; Ctrl-C; and the interface for checkpoints.
 
+The clock stops while kernels are compiled or read from the cache, and the compilation is announced.
+"""
+
+import math
 import os
 import re
 import signal
 import sys
 import threading
+import time
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from types import FrameType
@@ -14,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError, TooLarge, as_number
-from prudent.runtime.clock import now
+from prudent.kernels import compiler
 from prudent.runtime.gpu import Device, device_named
+from prudent.runtime.progress import announce
 from prudent.runtime.ranks import Ranks
 
 REST, AT_LEAST, AT_ONCE = 0.1, 0.1, 1.0
@@ -24,6 +30,19 @@ REST, AT_LEAST, AT_ONCE = 0.1, 0.1, 1.0
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 Arrays = dict[str, NDArray[Any]]
+
+AT_A_TIME, PART, LEAST = 0.8, 0.25, 0.1
+"""The seconds between two checks; at most this part of the time left; and the least time left that is counted."""
+
+FIRST, GROWTH = 64, 4
+"""The first stretch is so many times smaller than expected; how much larger each may be than the one before."""
+
+compiler.tell = announce
+
+
+def now() -> float:
+    """Return seconds on a clock that does not count compilation; only differences are meaningful."""
+    return time.perf_counter() - compiler.seconds
 
 
 class Keeper(Protocol):
@@ -246,3 +265,23 @@ def shown_bytes(amount: float) -> str:
         if amount >= size:
             return f"{amount / size:.3g} {unit}"
     return f"{amount / 1000:.3g} kB"
+
+
+class Pace:
+    """How many levels to take between two checks of the limits: as many as the last ones show to be in time.
+
+    There are at most ``most``.
+    """
+
+    def __init__(self, most: float, limits: Limits) -> None:
+        self.most, self.limits = max(most, 1.0), limits
+        self.size = self.most / FIRST
+        self.done, self.at = 0, math.nan
+
+    def next(self, done: int) -> int:
+        """Return how many levels to take after the first ``done``; those since the last call took the time since."""
+        levels, seconds, self.done, self.at = done - self.done, now() - self.at, done, now()
+        if seconds > 0 and levels > 0:  # not at first
+            wanted = min(AT_A_TIME, PART * max(self.limits.left, LEAST)) * levels / seconds
+            self.size = min(wanted, GROWTH * self.size, self.most)
+        return max(int(self.size), 1)

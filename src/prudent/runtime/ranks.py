@@ -10,6 +10,7 @@ alone ends the whole job: the others would wait for it forever.
 import os
 import pickle
 import platform
+import signal
 import sys
 import time
 import traceback
@@ -21,7 +22,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, needed
 
 ORDER, DATA = 1, 2
 """The tags of messages: rank 0's announcements, and arrays."""
@@ -37,6 +38,14 @@ LOOKS, REST, LONGEST = 200, 1e-4, 2e-3
 
 METHODS = ("Dup", "Free", "Get_rank", "Get_size", "Isend", "Irecv", "Bcast", "isend", "recv", "Iprobe", "Abort")
 OBJECTS = ("bcast", "gather", "allgather", "alltoall")
+
+LAUNCHERS = (
+    ("PMI_RANK", "PMI_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
+)
+"""The variables in which launchers give a process its number and the number of processes: of MPICH and its kin, of Open
+MPI, of Slurm."""
 
 T = TypeVar("T")
 
@@ -228,3 +237,20 @@ def _pieces(array: NDArray[Any]) -> list[NDArray[np.uint8]]:
     """Return the bytes of a contiguous array in messages; an empty array is one message, too."""
     flat = array.reshape(-1).view(np.uint8)
     return [flat[first : first + PIECE] for first in range(0, max(len(flat), 1), PIECE)]
+
+
+def launched() -> Any:
+    """Return the communicator of all processes if an MPI launcher has started this one among others, else None.
+
+    Ctrl-C is then handled by rank 0: the others would wait for a rank that ended by itself.
+    """
+    if not any(os.environ.get(size, "1") != "1" for number, size in LAUNCHERS if number in os.environ):
+        return None
+    if not speaks():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return needed("mpi4py.MPI", "mpi").COMM_WORLD
+
+
+def speaks() -> bool:
+    """Return whether this process is the one that prints: rank 0, or no rank at all."""
+    return next((os.environ[number] for number, _ in LAUNCHERS if number in os.environ), "0") == "0"

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.errors import printable
+from prudent.errors import needed, printable
 from prudent.runtime.lines import grid, wrapped
-from prudent.runtime.optional import needed
 
 if TYPE_CHECKING:
     from pandas import DataFrame as DataFrame

@@ -8,8 +8,7 @@ import prudent
 from prudent.engine.prepare import prepare, rounded_to
 from prudent.engine.values.expected_cost import at_step, least_expected_cost
 from prudent.models import graph
-from prudent.runtime.clock import now
-from prudent.runtime.limits import UNLIMITED
+from prudent.runtime.limits import UNLIMITED, now
 
 
 def model_of(table, start="s"):

@@ -9,8 +9,8 @@ import pytest
 
 import prudent
 from prudent.kernels import compiler
-from prudent.runtime.clock import now
 from prudent.runtime.gpu import OWNERS, Resident, device_named, latest, open_gpu
+from prudent.runtime.limits import now
 
 
 def with_cupy(monkeypatch, count):

@@ -4,8 +4,7 @@ import sys
 
 import pytest
 
-from prudent.errors import PrudentError
-from prudent.runtime.optional import needed
+from prudent.errors import PrudentError, needed
 
 
 def test_what_is_missing_says_what_to_install(monkeypatch):

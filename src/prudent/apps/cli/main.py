@@ -28,9 +28,9 @@ from prudent.apps.cli.options import with_options
 from prudent.domains.registry import DOMAINS
 from prudent.errors import ModelError, PrudentError, numeral
 from prudent.methods.registry import with_grid
-from prudent.runtime.launcher import launched, speaks
 from prudent.runtime.lines import for_stream
 from prudent.runtime.progress import announce, announce_if_long
+from prudent.runtime.ranks import launched, speaks
 
 if TYPE_CHECKING:
     from prudent.methods.objectives import Objective

@@ -258,7 +258,7 @@ def serve(port: int, host: str) -> None:
     Example:
       prudent serve --port 8080
     """
-    from prudent.runtime.optional import needed
+    from prudent.errors import needed
 
     for module in ("starlette", "uvicorn", "plotly"):
         needed(module, "web")

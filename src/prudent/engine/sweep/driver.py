@@ -14,8 +14,7 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase
 from prudent.errors import PrudentError
 from prudent.kernels.sweep import Aims, Base, Terms
 from prudent.models.rows import IntArray
-from prudent.runtime.limits import Limits, Stopped
-from prudent.runtime.pace import Pace
+from prudent.runtime.limits import Limits, Pace, Stopped
 from prudent.runtime.progress import Progress, announce
 
 __all__ = ["budget_sweep"]

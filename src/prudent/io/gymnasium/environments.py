@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.domains.registry import DOMAINS
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, needed
 from prudent.io.gymnasium.tables import MODEL, action_names
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
-from prudent.runtime.optional import needed
 
 needed("gymnasium", "gym")
 

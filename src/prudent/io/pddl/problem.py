@@ -14,11 +14,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
-from prudent.errors import PrudentError, naming
+from prudent.errors import PrudentError, naming, needed
 from prudent.io.pddl.files import line_of_action, parsed, read
 from prudent.models.build import build
 from prudent.models.ssp import SSP
-from prudent.runtime.optional import needed
 from prudent.runtime.progress import announce_if_long
 
 Fact = tuple[int, tuple[int, ...]]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import ModelError, PrudentError, printable
+from prudent.errors import ModelError, PrudentError, needed, printable
 from prudent.io.properties import NEGATED, Initial, drawn, started, traps
 from prudent.io.umb.archive import unpacked
 from prudent.io.umb.arrays import SIZES, Arrays
@@ -23,7 +23,6 @@ from prudent.io.umb.read import Graph
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
-from prudent.runtime.optional import needed
 
 OVERLAP = "overlap_guards"
 """Storm's label for states of a chain in which several commands are enabled, one of which it draws."""
