@@ -30,7 +30,7 @@ from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.driver import budget_sweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.kernels.sweep import Base, Terms
-from prudent.methods.exceedance import TINY, surely_below
+from prudent.methods.over_budget import SWEEPING, TINY, surely_below
 from prudent.models.graph import end_components
 from prudent.models.rows import BoolArray, FloatArray, offsets, starts
 from prudent.models.ssp import SSP
@@ -123,7 +123,7 @@ def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, F
         until=lambda chance: chance >= enough,
     )
     if swept.stopped and (len(swept.excess) == 1 or swept.stopped != "time"):
-        raise Stopped(swept.stopped, "sweeping the budgets")
+        raise Stopped(swept.stopped, SWEEPING)
     if len(swept.excess) == 1:  # a run ends at its start, which is not a goal
         return none[:1], none[:1], none[:1], ""
     chance = swept.excess[1:]

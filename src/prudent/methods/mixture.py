@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.sweep.bounded import surely_above, without_safety
+from prudent.engine.sweep.bounded import surely_above
 from prudent.engine.sweep.task import EXCESS, Swept
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
-from prudent.kernels.sweep import Base, Terms
+from prudent.kernels.sweep import Terms
 from prudent.methods.mean_cvar import CLOSE, CLOSED, TASK, Found, Weighing, beneath
 from prudent.models.rows import FloatArray
 from prudent.policies.chain import backward_from_each
@@ -103,7 +103,8 @@ class Mixing:
 
     def take(self, weight: float, cap: float) -> None:
         """Sweep for a weight."""
-        self._touched.append(_weighed(self.weighing, weight / self.weighing.alpha))
+        swept = self.weighing.sweep(weight, bounded=False)
+        self._touched.append(_touched(self.weighing, weight / self.weighing.alpha, swept))
         value, first, second = _mixed(self._touched, *self._allowed(cap))
         w = int(np.argmin(value))
         slopes = {self._touched[i].slope for i in (first[w], second[w], -1)} - {0.0, np.inf}
@@ -202,13 +203,6 @@ def _safest(weighing: Weighing) -> _Touched:
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too
     swept = weighing.swept(weighing.explored.expected.base, WorstCase(value, worst.action_value), EXCESS, bounded=False)
     return _touched(weighing, np.inf, swept)
-
-
-def _weighed(weighing: Weighing, slope: float) -> _Touched:
-    expected = weighing.explored.expected
-    base = Base((1 + slope) * expected.value, (1 + slope) * expected.lower * (1 - 4 * UNIT), expected.value)
-    swept = weighing.swept(base, without_safety(weighing.prepared), Terms(1.0, slope), bounded=False)
-    return _touched(weighing, slope, swept)
 
 
 def _touched(weighing: Weighing, slope: float, swept: Swept) -> _Touched:

@@ -3,7 +3,7 @@
 Model checkers answer one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]`` and ``Pmin=? [...]``.  Here one sweep
 answers for all budgets.
 
-*Maximal* (:mod:`prudent.methods.exceedance`).  Only plans that reach a goal with probability 1 count.  If a plan that
+*Maximal* (:mod:`prudent.methods.over_budget`).  Only plans that reach a goal with probability 1 count.  If a plan that
 risks a trap does better, a model checker's number is larger, and a note reports it.  Each budget has its own best plan:
 ``prudent.solve(model, alpha, objective=prudent.Exceedance(k))`` returns it.
 
@@ -21,8 +21,8 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, as_number
-from prudent.methods.exceedance import exceeding
 from prudent.methods.least_chance import finishing, with_arrivals
+from prudent.methods.over_budget import SWEEPING, exceeding
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Stage, Stop
@@ -246,7 +246,7 @@ class _Greatest(Question[Bounded]):
     def at_hand(self, stopped: Stopped) -> Stage[Bounded]:
         """Return that budgets below best luck are surely exceeded; nothing is known of others."""
         if stopped.reason != Stop.TIME:
-            raise Stopped(stopped.reason, "sweeping the budgets")
+            raise Stopped(stopped.reason, SWEEPING)
         prepared = self.job.prepared(self.job.step)
         some = self.levels(prepared) >= 0
         bounds = np.where(some, np.nan, 0.0), np.zeros(len(some)), np.where(some, 1.0, 0.0)

@@ -13,8 +13,6 @@ from prudent.engine.values.expected_cost import least_expected_cost, surely_expe
 from prudent.engine.values.worst_case import UNREACHED, true_worst_case, worst_case_of
 from prudent.errors import PrudentError
 from prudent.methods.exact import explore
-from prudent.methods.exceedance import TINY, exceeding
-from prudent.methods.excess import least_excess
 from prudent.methods.expected import at_hand
 from prudent.methods.mean_cvar import Weighing
 from prudent.methods.objectives import (
@@ -26,6 +24,7 @@ from prudent.methods.objectives import (
     ValueAtRisk,
     WorstCase,
 )
+from prudent.methods.over_budget import SWEEPING, TINY, exceeding, least_excess
 from prudent.methods.solution import Solution
 from prudent.methods.worst_case import worst_case
 from prudent.planning.bounds import Bracket, Stage, bracket, bracket_below, bracket_of, stage_of
@@ -199,7 +198,7 @@ class LeastVaR(BestFor[ValueAtRisk]):
         alpha = self.job.alpha
         explored = explore(prepared, alpha, limits)
         if explored.stopped:
-            raise Stopped(explored.stopped, "sweeping the budgets")
+            raise Stopped(explored.stopped, SWEEPING)
         f = np.arange(len(explored.swept.excess)) + explored.swept.excess / alpha
         for tie in (TIE, 0.0):  # if ties raise the plan's own VaR, sweep again without tolerance
             found = exceeding(prepared, int(np.ceil(f.min())), limits, tie)

@@ -351,7 +351,7 @@ def test_where_time_ends_at_the_cheapest_plan_the_safest_is_there(monkeypatch):
 
     model = prudent.domains.betting_game()
     whole = prudent.frontier(model, 0.2)
-    monkeypatch.setattr(prudent.methods.mean_cvar.Weighing, "_cheapest", late)
+    monkeypatch.setattr(prudent.methods.mean_cvar.Weighing, "cheapest", property(late))
     found = prudent.frontier(model, 0.2, time_limit=100)
     assert [(p.expected, p.cvar) for p in found.points] == [(whole.points[-1].expected, whole.points[-1].cvar)]
     assert found.status == "gap_not_reached" and found.gap >= found.points[0].expected - whole.points[0].expected
