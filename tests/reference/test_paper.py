@@ -1,4 +1,4 @@
-"""The paper's Table 1, from the paper's own methods; its source is prudent.apps.paper.published."""
+"""The paper's Table 1, from the paper's own methods; its source is prudent.apps.paper.experiments."""
 
 from pathlib import Path
 
@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.apps.paper.experiments import solve_as_in_paper
-from prudent.apps.paper.published import ALPHAS, FLOOR, TABLE_1
+from prudent.apps.paper.experiments import ALPHAS, FLOOR, TABLE_1, solve_as_in_paper
 from prudent.methods.registry import with_grid
 
 TRAFFIC = Path(__file__).parents[3] / "shared" / "data" / "la_traffic.csv"

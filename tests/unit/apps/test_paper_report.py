@@ -9,8 +9,9 @@ from click.testing import CliRunner
 
 import prudent
 from prudent.apps.cli.main import main
-from prudent.apps.paper import experiments, page, reproduce
-from prudent.apps.paper.published import ALPHAS, METHODS
+from prudent.apps.paper import experiments
+from prudent.apps.paper import report as page
+from prudent.apps.paper.experiments import ALPHAS, METHODS
 from prudent.plot.canvas import short
 from prudent.plot.panels import histograms, trade_offs
 from prudent.runtime import progress
@@ -34,7 +35,7 @@ def report(tmp_path_factory):
     patch.setattr(page, "FIGURES", {"betting-game": (0.2,), "deep-sea-treasure": (0.02, 0.2)})
     patch.setattr(experiments, "GRIDS", (30,))
     out = tmp_path_factory.mktemp("report")
-    results = reproduce.reproduce(out, episodes=2000)
+    results = page.reproduce(out, episodes=2000)
     patch.undo()
     return out, results
 

@@ -115,24 +115,22 @@ def test_killed_at_each_step_of_a_write(tmp_path):
 REPORT = """
 import json, os, pathlib, random, signal, sys, time
 from dataclasses import fields
-from prudent.apps.paper import page
-from prudent.apps.paper import reproduce
-from prudent.apps.paper.experiments import Results, Row
-from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS
+from prudent.apps.paper import report
+from prudent.apps.paper.experiments import ALPHAS, DOMAINS, METHODS, Results, Row
 
 out, kills, draw = pathlib.Path(sys.argv[1]), int(sys.argv[2]), random.Random(7)
 numbers = {item.name: 1.0 for item in fields(Row)[3:-1]}
 rows = [Row(d, m, a, **numbers, status="optimal") for d in DOMAINS for m in METHODS for a in ALPHAS]
-stems = ["summary", "summary-narrow", *(f"{d}-{a:g}" for d, alphas in page.FIGURES.items() for a in alphas)]
+stems = ["summary", "summary-narrow", *(f"{d}-{a:g}" for d, alphas in report.FIGURES.items() for a in alphas)]
 pictures = {f"{stem}.{kind}": draw.randbytes(25_000) for stem in stems for kind in ("png", "svg")}
-reproduce.draw_figures = lambda results: pictures
+report.draw_figures = lambda results: pictures
 names = [*pictures, "results.json", "results.csv", "index.html"]
 known = {name: set() for name in names}
 
 
 def write(episodes):
-    reproduce.run_experiments = lambda *_: Results(episodes, False, rows)
-    reproduce.reproduce(out, episodes=episodes)
+    report.run_experiments = lambda *_: Results(episodes, False, rows)
+    report.reproduce(out, episodes=episodes)
 
 
 for episodes in (20, 21):

@@ -179,7 +179,7 @@ def reproduce(out: str, episodes: int, traffic: str | None) -> None:
       prudent reproduce --traffic la_traffic.csv
     """
     from prudent.apps.cli.terminal import print_reproduction
-    from prudent.apps.paper.reproduce import reproduce as run
+    from prudent.apps.paper.report import reproduce as run
 
     print_reproduction(run(Path(out), episodes=episodes, traffic=traffic))
     announce(f"the report is {Path(out) / 'index.html'}")

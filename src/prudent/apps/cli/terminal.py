@@ -11,8 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from prudent.apps.paper.experiments import Results
-from prudent.apps.paper.published import ALPHAS, DOMAINS, METHODS
+from prudent.apps.paper.experiments import ALPHAS, DOMAINS, METHODS, Results
 from prudent.errors import printable
 from prudent.models.rows import FloatArray
 from prudent.policies.distribution import GROUPED, Distribution

@@ -3,21 +3,27 @@
 The figures are the trade-off that each method makes, and the paper's histograms, from the simulated runs.
 """
 
+import csv
+import io
+import json
 import math
 import re
 from base64 import b64encode
 from collections.abc import Iterable
+from dataclasses import asdict
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 from typing import Any
 
 import prudent
-from prudent.apps.paper.experiments import Results, Row
-from prudent.apps.paper.published import ALPHAS, DOMAINS, FLOOR, METHODS
+from prudent.apps.paper.experiments import ALPHAS, DOMAINS, FLOOR, METHODS, TABLE_1, Results, Row, run_experiments
+from prudent.errors import PrudentError
 from prudent.plot.canvas import png, svg
 from prudent.plot.panels import TradeOff, histograms, trade_offs
 from prudent.plot.tails import common_bins
+from prudent.runtime.atomic_files import write_bytes
 from prudent.runtime.tables import percent
 
 HERE = files("prudent.apps.paper")
@@ -229,7 +235,8 @@ def _grids(results: Results) -> str:
         cells = [_number(g[m][what]) for m in ("cvar_wc", "cvar_ev") for what in ("cvar", "expected")]
         floor = f"{g['floor']:g}" if g["floor"] else "none"
         tried.append(("", [f"{g['points']}, {g['ties']}, {floor}", _number(g["game_value"], 3), *cells]))
-    tried.append(("", ["the paper (80)", "&ndash;", "502.25", "402.74", "502.98", "352.06"]))
+    published = (TABLE_1["deep-sea-treasure", method, 0.02] for method in ("cvar-wc", "cvar-ev"))
+    tried.append(("", ["the paper (80)", "&ndash;", *(_number(cell[i]) for cell in published for i in (0, 2))]))
     return _table(
         [
             "points, tie, floor",
@@ -241,3 +248,25 @@ def _grids(results: Results) -> str:
         ],
         tried,
     )
+
+
+def reproduce(out: Path, *, episodes: int = 20_000, traffic: str | None = None) -> Results:
+    """Run the paper's experiments and write the report into a folder."""
+    if episodes < 2:
+        raise PrudentError(f"episodes is {episodes}; standard errors need at least 2")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PrudentError(f"{out}: cannot be created as a folder: {error.strerror or error}") from None
+    results = run_experiments(episodes, traffic)
+    pictures = draw_figures(results)
+    for name, picture in pictures.items():
+        write_bytes(out / name, picture)
+    write_bytes(out / "results.json", json.dumps(results.to_dict(), indent=1, allow_nan=False).encode())
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(asdict(results.rows[0])), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in results.rows)
+    write_bytes(out / "results.csv", text.getvalue().encode())
+    write_bytes(out / "index.html", render_page(results, pictures).encode())
+    return results
