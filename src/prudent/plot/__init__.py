@@ -14,8 +14,7 @@ in black and white too.  An action has the same colour in all pictures of its mo
 """
 
 from prudent.plot.canvas import save
-from prudent.plot.grid import grid
-from prudent.plot.heat import heat_map
+from prudent.plot.grid import grid, heat_map
 from prudent.plot.maps import policy, sea_map
 from prudent.plot.network import routes
 from prudent.plot.overall import curve, frontier

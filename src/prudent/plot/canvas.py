@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 else:
     Axes = Any  # matplotlib is imported when something is drawn
 
+
+from prudent.models.ssp import SSP
+
 BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY = "#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#56B4E9"
 SERIES = (BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY)
 STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 1)))
@@ -34,6 +37,9 @@ ON_DARK, ON_LIGHT = "#FDFDFD", "#111111"
 
 DARKEST = 0.22
 """Where ordered colours begin along cividis: darker ones are hard to see on a dark page."""
+
+NAMED = 12
+"""The most entries of a legend."""
 
 FADED = 0.3
 """How opaque an action is where no run of the plan plays it."""
@@ -75,6 +81,18 @@ def axes_for(ax: "Axes | None", size: tuple[float, float] = (6.4, 4.0)) -> "Axes
     if not issubclass(type(ax), kind):
         raise PrudentError(f"ax is a {type(ax).__name__}; pass matplotlib axes, or leave ax out for a new figure")
     return ax
+
+
+def check_kind(name: str, value: object, kind: type, source: str) -> None:
+    """Refuse an argument that is not what a verb returned."""
+    if not isinstance(value, kind):
+        raise PrudentError(f"{name} is a {type(value).__name__}; give what prudent.{source} returned")
+
+
+def name_above(ax: "Axes", handles: Sequence[Any], **how: Any) -> None:
+    """Put a legend above the picture, from its left end on."""
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
+    ax.legend(handles=list(handles), **place, frameon=False, fontsize=9, **how)
 
 
 def quiet(ax: "Axes") -> None:
@@ -177,7 +195,7 @@ def _content(figure: Any, suffix: str) -> bytes:
     if suffix != ".svg":
         return file.getvalue()
     number: dict[str, str] = {}  # matplotlib makes up names inside a file, others every time
-    made_up = r'(id="|="#|l\(#)([a-z][0-9a-f]{10})(?=["\)])'
+    made_up = r'(id="|="#|l\(#)((?:[a-z]|image)[0-9a-f]{10})(?=["\)])'
 
     def named(found: re.Match[str]) -> str:
         return found[1] + number.setdefault(found[2], f"n{len(number)}")
@@ -221,3 +239,34 @@ def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> Non
     if suffix != ".svg" and theme == "dark":
         raise PrudentError(f"theme is {theme!r}, but {path} has light colours; write an .svg, or leave theme out")
     write_bytes(Path(path), svg(ax.figure, theme) if suffix == ".svg" else _content(ax.figure, suffix))
+
+
+FILLS = (
+    "#2F7FBF", "#F4C95D", "#159A78", "#F08A5D", "#8464B4", "#8FD3F4", "#C8553D", "#B5C99A", "#A45C86", "#9AA5B1",
+)  # fmt: skip
+"""Colours of actions with names: the first ones differ in lightness, and all of them suit light and dark pages."""
+
+
+def actions_of(model: SSP) -> tuple[Hashable, ...]:
+    """Return the different actions of a model: numbers by size, then names in the model's order."""
+    found = list(dict.fromkeys(model.names[1]))
+    numbers = in_order([action for action in found if is_number(action)])
+    return (*numbers, *(action for action in found if not is_number(action)))
+
+
+def colours_of(model: SSP) -> dict[Hashable, str]:
+    """Return the colour of each action of a model.
+
+    Numbers lie along cividis, by size.  Names have colours of their own, in the model's order; where there are too many
+    of them, they lie along cividis, too.
+    """
+    actions = actions_of(model)
+    numbers = [float(action) for action in actions if is_number(action)]  # type: ignore[arg-type]
+    names = actions[len(numbers) :]
+    if numbers:
+        low, wide = numbers[0], numbers[-1] - numbers[0] or 1.0
+        along = [ordered((number - low) / wide) for number in numbers]
+    else:
+        along = []
+    shades = FILLS if len(names) <= len(FILLS) else [ordered(i / (len(names) - 1)) for i in range(len(names))]
+    return dict(zip(actions, [*along, *shades], strict=False))

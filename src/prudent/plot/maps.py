@@ -6,12 +6,22 @@ import numpy as np
 
 from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
 from prudent.errors import PrudentError, as_number, needed
-from prudent.plot.actions import colours_of
-from prudent.plot.canvas import FAINT, INK, ON_LIGHT, PAPER, ROAD, SEA, Axes, axes_for
-from prudent.plot.grid import grid
-from prudent.plot.heat import heat_map
+from prudent.plot.canvas import (
+    FAINT,
+    INK,
+    ON_LIGHT,
+    PAPER,
+    ROAD,
+    SEA,
+    Axes,
+    axes_for,
+    check_kind,
+    colours_of,
+    name_above,
+)
+from prudent.plot.grid import grid, heat_map
 from prudent.plot.network import routes
-from prudent.plot.strips import budget_strip, check_plan
+from prudent.plot.strips import budget_strip
 from prudent.results.plan import Plan
 from prudent.results.policy_map import are_pairs, arrows_at, domain_of, is_sea, other_parts
 
@@ -41,7 +51,7 @@ def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('stage', 'stock')
     """
-    check_plan(plan)
+    check_kind("plan", plan, Plan, "solve")
     model, known = plan.model, domain_of(plan.model)
     if known.drawn == "heat":
         where = {} if budget is None else other_parts(model)
@@ -82,7 +92,7 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     >>> ax.get_title(loc="left").partition(":")[0]
     'after 2 moves'
     """
-    check_plan(plan)
+    check_kind("plan", plan, Plan, "solve")
     if not is_sea(plan.model):
         raise PrudentError(f"{plan.model.name} is not Deep Sea Treasure; use policy, heat_map, routes or budget_strip")
     arrows = _sailed(plan) if budget is None else _steered(plan, budget)
@@ -125,24 +135,10 @@ def _opacity(often: Any) -> Any:
 def _key(ax: Any) -> None:
     """Say above the map how often an arrow's move is made."""
     Line = needed("matplotlib.lines", "plot").Line2D
-    handles = [
-        Line(
-            [],
-            [],
-            marker=r"$\rightarrow$",
-            markersize=13,
-            linestyle="none",
-            color=INK,
-            alpha=_opacity(often),
-            label=f"{often:g}",
-        )
-        for often in (1.0, 0.1, 0.01)
-    ]
-    handles.insert(0, Line([], [], linestyle="none", label="moves per run:"))
-    ax.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=9, borderaxespad=0.2,
-        handletextpad=0.4, columnspacing=1.2,
-    )  # fmt: skip
+    look: dict[str, Any] = {"marker": r"$\rightarrow$", "markersize": 13, "linestyle": "none", "color": INK}
+    shown = [Line([], [], alpha=_opacity(often), label=f"{often:g}", **look) for often in (1.0, 0.1, 0.01)]
+    words = Line([], [], linestyle="none", label="moves per run:")
+    name_above(ax, [words, *shown], ncols=4, handletextpad=0.4, columnspacing=1.2)
 
 
 def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:

@@ -10,9 +10,21 @@ from prudent.errors import PrudentError, needed
 from prudent.models.amend import is_amended
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
-from prudent.plot.actions import FILLS, actions_of, colours_of
-from prudent.plot.canvas import BLUE, FAINT, INK, ORANGE, PAPER, ROAD, Axes, axes_for, name_of
-from prudent.plot.strips import check_plan
+from prudent.plot.canvas import (
+    BLUE,
+    FAINT,
+    FILLS,
+    INK,
+    ORANGE,
+    PAPER,
+    ROAD,
+    Axes,
+    actions_of,
+    axes_for,
+    check_kind,
+    colours_of,
+    name_of,
+)
 from prudent.results.network import place_states, ways_of
 from prudent.results.plan import Plan
 from prudent.results.policy_map import played_at
@@ -61,7 +73,7 @@ def routes(
     >>> len(ax.patches)  # s0 to s1, s0 to s2, and from both to the goal
     4
     """
-    check_plan(plan)
+    check_kind("plan", plan, Plan, "solve")
     model = plan.model
     place = _places(model, positions)
     played = plan.visits().played if budget is None else _played(plan, budget)

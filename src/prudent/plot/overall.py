@@ -19,6 +19,7 @@ from prudent.plot.canvas import (
     TAIL,
     Axes,
     axes_for,
+    check_kind,
     quiet,
     short,
 )
@@ -56,8 +57,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     >>> ax.get_title(loc="left")
     'the worst 20% of runs:  CVaR 91.34, VaR 86, expected cost 75.49'
     """
-    if not isinstance(curve, Curve):
-        raise PrudentError(f"curve is a {type(curve).__name__}; give what prudent.curve returned")
+    check_kind("curve", curve, Curve, "curve")
     marked = None if alpha is None else curve.at(alpha)
     ax = axes_for(ax)
     points = _points(curve)
@@ -159,8 +159,7 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
     >>> ax.get_xlabel()
     'expected cost'
     """
-    if not isinstance(frontier, Frontier):
-        raise PrudentError(f"frontier is a {type(frontier).__name__}; give what prudent.frontier returned")
+    check_kind("frontier", frontier, Frontier, "frontier")
     _check_chosen(frontier, chosen)
     if np.isnan(frontier.points[0].cvar):
         raise PrudentError("the frontier has no point whose CVaR is known; raise time_limit= in prudent.frontier")

@@ -7,8 +7,20 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError, needed
-from prudent.plot.actions import actions_of, colours_of
-from prudent.plot.canvas import FADED, INK, PAPER, Axes, axes_for, ink_on, name_of
+from prudent.plot.canvas import (
+    FADED,
+    INK,
+    NAMED,
+    PAPER,
+    Axes,
+    actions_of,
+    axes_for,
+    check_kind,
+    colours_of,
+    ink_on,
+    name_above,
+    name_of,
+)
 from prudent.results.decisions import Decision, bands_of, met_of
 from prudent.results.plan import Plan
 
@@ -17,9 +29,6 @@ MOST = 20
 
 LONG = 36
 """The most characters of an action's name, where there is room."""
-
-NAMED = 12
-"""The most actions of a legend."""
 
 Span = tuple[float, float, Hashable]
 """The largest and the least remaining budget at which an action is played, and the action."""
@@ -45,7 +54,7 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     >>> [text.get_text() for text in ax.texts]
     ['d', 'e', 'c']
     """
-    check_plan(plan)
+    check_kind("plan", plan, Plan, "solve")
     decisions = met_of(plan.policy)
     chosen = list(states) or most_visited(plan)
     strips = [
@@ -128,16 +137,7 @@ def _legend(ax: "Axes", handles: list[Any], *, own: bool) -> None:
     columns = max(1, min(len(handles), 6, int(room / (6 * action + 40))))
     if own:
         figure.set_figheight(figure.get_figheight() + 0.19 * (-(-len(handles) // columns) - 1))
-    ax.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=9,
-        borderaxespad=0.2,
-    )  # fmt: skip
-
-
-def check_plan(plan: object) -> None:
-    """Refuse anything but a plan."""
-    if not isinstance(plan, Plan):
-        raise PrudentError(f"plan is a {type(plan).__name__}; give what prudent.solve returned")
+    name_above(ax, handles, ncols=columns)
 
 
 def most_visited(plan: Plan) -> list[Hashable]:

@@ -5,7 +5,20 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.plot.canvas import BODY, INK, STYLES, TAIL, Axes, axes_for, hues, in_order, name_of, quiet
+from prudent.plot.canvas import (
+    BODY,
+    INK,
+    NAMED,
+    STYLES,
+    TAIL,
+    Axes,
+    axes_for,
+    check_kind,
+    hues,
+    in_order,
+    name_of,
+    quiet,
+)
 from prudent.results.policy_map import is_number
 from prudent.results.stress import QUANTILES, Stress
 from prudent.results.study import FIELDS, Study
@@ -19,9 +32,6 @@ SHOWN = {
     "worst_case": "minimal worst-case cost",
 }
 """What numbers are called in pictures."""
-
-LINES = 12
-"""The most lines of a legend."""
 
 
 def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | None" = None) -> "Axes":
@@ -48,8 +58,7 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
     >>> ax.get_xlabel(), [line.get_label() for line in ax.get_lines()]
     ('stages', ['alpha 0.1', 'alpha 0.5'])
     """
-    if not isinstance(study, Study):
-        raise PrudentError(f"study is a {type(study).__name__}; give what prudent.study returned")
+    check_kind("study", study, Study, "study")
     names = (*study.parameters, "alpha")
     if x is None:
         x = next((name for name in names if len(study.values(name)) > 1), names[0])
@@ -67,7 +76,7 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
     _draw_lines(ax, lines, others, in_order(study.values(x)))
     ax.set(xlabel=name_of(x), ylabel=SHOWN.get(y, y))
     quiet(ax)
-    if others and 0 < len(lines) <= LINES:
+    if others and 0 < len(lines) <= NAMED:
         ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
     return ax
 
@@ -103,8 +112,7 @@ def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_ylabel()
     'probability of a higher cost'
     """
-    if not isinstance(result, Stress):
-        raise PrudentError(f"result is a {type(result).__name__}; give what prudent.stress returned")
+    check_kind("result", result, Stress, "stress")
     ax = axes_for(ax)
     low, lower, middle, upper, high = np.quantile(result.exceeds, QUANTILES, axis=0)
     for least, most, opaque, name in (

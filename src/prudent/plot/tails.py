@@ -20,6 +20,7 @@ from prudent.plot.canvas import (
     Axes,
     axes_for,
     hues,
+    name_above,
     name_of,
     quiet,
     short,
@@ -299,10 +300,7 @@ def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float)
             handle.set_label(text.replace(":  ", ":\n", 1))
     alphas = {each.alpha for each in shown if each.alpha is not None}
     shaded = f"shaded: {worst(alphas.pop())}" if len(alphas) == 1 and on_bars else None
-    ax.legend(
-        handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2, frameon=False, fontsize=9,
-        handlelength=2.4, title=shaded, title_fontsize=9, alignment="left",
-    )  # fmt: skip
+    name_above(ax, handles, handlelength=2.4, title=shaded, title_fontsize=9, alignment="left")
 
 
 def _name_axes(ax: Any, edges: FloatArray, found: Sequence[Distribution]) -> None:

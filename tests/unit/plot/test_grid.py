@@ -12,8 +12,7 @@ from matplotlib.text import Annotation
 
 from drawing import drawn
 from plans import plan_for
-from prudent.plot.actions import colours_of
-from prudent.plot.canvas import FADED
+from prudent.plot.canvas import FADED, colours_of
 from prudent.results.policy_map import is_map
 
 PLOT = prudent.plot

@@ -15,7 +15,7 @@ from matplotlib.quiver import Quiver
 from drawing import drawn
 from plans import plan_for
 from prudent.plot import canvas
-from prudent.plot.actions import colours_of
+from prudent.plot.canvas import colours_of
 from prudent.plot.network import SHOWN
 from prudent.results.network import place_states
 
