@@ -50,12 +50,12 @@ _HOME = {  # in the order of a first visit
     "CvarEV": "prudent.methods.cvar_ev",
     "Plan": "prudent.results.plan",
     "load_plan": "prudent.io.formats",
-    "evaluate": "prudent.policies.evaluate",
+    "evaluate": "prudent.planning.evaluate",
     "Distribution": "prudent.policies.distribution",
-    "simulate": "prudent.policies.simulate",
+    "simulate": "prudent.planning.simulate",
     "stress": "prudent.planning.stress",
     "Stress": "prudent.results.stress",
-    "Runs": "prudent.policies.runs",
+    "Runs": "prudent.results.runs",
     "gymnasium_agent": "prudent.io.gymnasium.agents",
     "to_gymnasium": "prudent.io.gymnasium.agents",
     "plot": "prudent.plot",
@@ -98,18 +98,18 @@ if TYPE_CHECKING:
     from prudent.planning.check import check as check
     from prudent.planning.curve import Curve as Curve
     from prudent.planning.curve import curve as curve
+    from prudent.planning.evaluate import evaluate as evaluate
     from prudent.planning.frontier import Frontier as Frontier
     from prudent.planning.frontier import frontier as frontier
     from prudent.planning.replan import replan as replan
     from prudent.planning.search import search as search
+    from prudent.planning.simulate import simulate as simulate
     from prudent.planning.solve import solve as solve
     from prudent.planning.stress import stress as stress
     from prudent.planning.study import study as study
     from prudent.policies.distribution import Distribution as Distribution
-    from prudent.policies.evaluate import evaluate as evaluate
-    from prudent.policies.runs import Runs as Runs
-    from prudent.policies.simulate import simulate as simulate
     from prudent.results.plan import Plan as Plan
+    from prudent.results.runs import Runs as Runs
     from prudent.results.stress import Stress as Stress
     from prudent.results.study import Study as Study
 else:  # computed, so that type checkers go by the imports above

@@ -23,8 +23,8 @@ except ImportError:
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(1, str(Path(__file__).parents[1]))
 
-import prudent.planning.solve  # first, and as they are: numba cannot compile what atheris has changed
-import prudent.policies.evaluate
+import prudent.planning.evaluate  # first, and as they are: numba cannot compile what atheris has changed
+import prudent.planning.solve
 
 for loaded in tuple(sys.modules):  # the readers came along with the solver
     if loaded.partition(".")[0] == "json" or loaded.startswith("prudent.io."):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.policies.runs import Runs
+from prudent.results.runs import Runs
 
 gymnasium = pytest.importorskip("gymnasium")
 

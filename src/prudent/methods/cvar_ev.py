@@ -27,8 +27,8 @@ from prudent.methods.cvar_wc import CvarWC, solution, unroll
 from prudent.methods.solution import Solution
 from prudent.models.rows import IntArray
 from prudent.policies.chain import forward
-from prudent.policies.simulate import simulate
-from prudent.runtime.limits import Limits, go_on
+from prudent.policies.simulation import Simulation
+from prudent.runtime.limits import Limits, cores, go_on
 from prudent.runtime.progress import Progress
 
 __all__ = ["CvarEV"]
@@ -74,8 +74,8 @@ class CvarEV(CvarWC):
             own = forward(careful, limits=limits)[0].var(alpha)
         else:
             seconds = None if limits.time_limit is None else max(limits.left, 1e-3)
-            runs = simulate(prepared.model, careful, episodes=self.episodes, seed=self.seed, time_limit=seconds)
-            own = runs.distribution.var(alpha)
+            runs = Simulation(self.episodes, self.seed, cores(), Limits.of(None, seconds)).of(prepared.model, careful)
+            own = runs.tally.distribution.var(alpha)
         return round(prepared.scale.in_levels(own))
 
     def _exact_choice(

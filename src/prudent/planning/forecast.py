@@ -22,8 +22,8 @@ from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, stage_of
 from prudent.planning.job import Job
 from prudent.planning.refine import AIM, coarse_step, modest, short_step
+from prudent.planning.simulate import simulate
 from prudent.policies.policy import BudgetPolicy
-from prudent.policies.simulate import simulate
 from prudent.runtime.limits import Limits, go_on, now
 
 __all__ = ["Forecast", "forecast"]

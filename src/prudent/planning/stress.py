@@ -21,9 +21,8 @@ from prudent.models.intervals import Intervals
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.distribution import Distribution, mixture
-from prudent.policies.evaluate import evaluate, evaluate_budget
-from prudent.policies.forwards import MISSING
 from prudent.policies.policy import BudgetPolicy
+from prudent.policies.total_cost import total_cost
 from prudent.results.plan import Plan
 from prudent.results.stress import QUANTILES, Matter, Stress
 from prudent.runtime.executors import check_executor, finished
@@ -89,7 +88,7 @@ def stress(
         )
     n, seed = whole_number("samples", samples, 2), whole_number("seed", seed, 0)
     check_executor(executor)
-    own = evaluate(model, plan.policy)
+    own = total_cost(plan.policy, Limits.of(None, None))
     levels = np.linspace(own.values[0], own.quantile(0.999), LEVELS)
     draws = Draws(_bare(plan.policy), count, plan.alpha, seed, levels)
     drawn, found = _gathered(draws, n, executor, Limits.of(None, None))
@@ -154,7 +153,7 @@ def _on_another(policy: BudgetPolicy, probability: FloatArray) -> Distribution:
     """Return the distribution of a policy's cost if its model's outcomes had other probabilities."""
     limits = Limits.of(None, None)
     parts = [(share, replace(part, prepared=_with(part.prepared, probability))) for share, part in policy.parts]
-    return mixture([(share, evaluate_budget(part, MISSING, limits)) for share, part in parts])
+    return mixture([(share, total_cost(part, limits)) for share, part in parts])
 
 
 def _with(prepared: Prepared, probability: FloatArray) -> Prepared:

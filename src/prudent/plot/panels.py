@@ -7,7 +7,7 @@ from typing import Any
 from prudent.errors import needed
 from prudent.plot.canvas import BLACK, BLUE, FAINT, GREEN, INK, ORANGE, PALE, PAPER, quiet
 from prudent.plot.tails import distribution
-from prudent.policies.runs import Runs
+from prudent.results.runs import Runs
 
 MARKS = (("o", ORANGE, 7.0), ("s", BLUE, 11.0), ("D", GREEN, 8.5), ("*", BLACK, 11.0))
 """How methods are marked, in their order, and how large: where several agree, each is seen."""

@@ -26,8 +26,8 @@ from prudent.plot.canvas import (
     short,
 )
 from prudent.policies.distribution import Distribution, check_alpha
-from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
+from prudent.results.runs import Runs
 from prudent.runtime.tables import percent, worst
 
 BINS = 60

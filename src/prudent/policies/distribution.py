@@ -30,7 +30,7 @@ from prudent.runtime.tables import (
 )
 
 if TYPE_CHECKING:
-    from prudent.policies.at_worst import AtWorst
+    from prudent.results.at_worst import AtWorst
 
 __all__ = ["GROUPED", "USUAL", "Alphas", "Distribution", "alphas_of", "check_alpha", "exceeded_in", "mixture", "rarely"]
 

@@ -17,10 +17,12 @@ from prudent.kernels.episodes import draw, draw_each, run_episodes
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.policy import Walk
-from prudent.policies.runs import Path
 from prudent.runtime.limits import Limits, go_on
 
-__all__ = ["SIMULATING", "Episodes", "OfFunction", "OfTable", "by_state", "replayed", "sent_with"]
+__all__ = ["SIMULATING", "Episodes", "OfFunction", "OfTable", "Path", "by_state", "replayed", "sent_with"]
+
+Path = tuple[tuple[Hashable, Hashable, float], ...]
+"""The steps of a run: state, action played there, cost."""
 
 SIMULATING = "simulating runs"
 

@@ -7,12 +7,17 @@ twice is rounding once: this, too, is the same however the runs were split.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from prudent.models.rows import FloatArray, IntArray
+from prudent.policies.distribution import Distribution
 
-__all__ = ["Tally", "joined"]
+__all__ = ["KEPT", "Tally", "joined"]
+
+KEPT = 10_000_000
+"""The most runs whose costs are kept one by one."""
 
 MANY = 2**18
 """The most different costs that are counted as they are."""
@@ -47,6 +52,12 @@ class Tally:
     def rounding(self) -> float:
         """How far a cost may be from what it was, relative to its size."""
         return 2.0**-BITS if self.rounded else 0.0
+
+    @cached_property
+    def distribution(self) -> Distribution:
+        """The empirical distribution (internal)."""
+        n = int(self.counts.sum())
+        return Distribution(self.values, self.counts / n, mean=self.total(self.values) / n)
 
     def total(self, amount: FloatArray) -> float:
         """Return the sum over all runs of an amount that depends on the cost (internal)."""

@@ -16,9 +16,11 @@ from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
 from prudent.kernels.forwards import occupy
 from prudent.models.rows import BoolArray, FloatArray, IntArray
-from prudent.policies.evaluate import evaluate
+from prudent.policies.forwards import MISSING
+from prudent.policies.function import follow_function
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.atomic_files import check_place, write_bytes
+from prudent.runtime.limits import Limits
 from prudent.runtime.tables import DataFrame, Shown, Table, at_most, certain, csv_text, frame, number, plain
 
 if TYPE_CHECKING:
@@ -299,7 +301,7 @@ def _both(table: Decisions, plan: "Plan") -> tuple[str, ...]:
     if sure and np.isfinite(plan.upper) and " at most " not in agent:  # that bound is the agent's, not the table's
         agent += f" and at most {at_most(plan.upper, digits)}"
     try:
-        found = evaluate(plan.model, table, time_limit=PATIENCE)
+        found = follow_function(plan.model, table, None, MISSING, Limits.of(None, PATIENCE))
     except PrudentError:  # it takes too long, or too much memory
         return first, f"{agent}; this table: unknown, since evaluating it takes too long"
     about = "about " if found.grouped else ""

@@ -14,8 +14,8 @@ from prudent.errors import printable
 from prudent.kernels.sweep import Base
 from prudent.models.intervals import Intervals
 from prudent.models.rows import FloatArray, IntArray
-from prudent.policies.at_worst import Follower
 from prudent.policies.policy import BudgetPolicy
+from prudent.results.at_worst import Follower
 from prudent.runtime.limits import Limits
 from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, number, plain, small
 

@@ -12,13 +12,14 @@ from prudent.methods.solution import UNKNOWN, Nominal
 from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
 from prudent.policies.distribution import Alphas, Distribution, exceeded_in
-from prudent.policies.evaluate import evaluate
 from prudent.policies.policy import BudgetPolicy
-from prudent.policies.simulate import simulate
+from prudent.policies.simulation import Simulation
+from prudent.policies.total_cost import total_cost
 from prudent.results.decisions import Decision, Decisions, bands_of, decisions_of
 from prudent.results.explanation import Explainer, Explanation, RobustExplainer
 from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
+from prudent.runtime.limits import UNLIMITED, Limits, cores
 from prudent.runtime.tables import (
     DataFrame,
     Shown,
@@ -97,6 +98,10 @@ UNCERTIFIED = {**STATUS_SEARCHED, "optimal": "no plan has a lower CVaR, and none
 
 MAYBE_ZERO = "the value may be 0, to which no gap is relative: the absolute gap reached (gap=, --gap) is {:.3g}"
 """What is added to a gap that was not reached if bounds lie on both sides of 0."""
+
+
+EPISODES = 20_000
+"""The runs that are simulated where a policy is too large to evaluate exactly."""
 
 
 @dataclass(frozen=True)
@@ -341,8 +346,8 @@ class Plan(Shown):
     def total_cost(self) -> Distribution:
         """Return the distribution of the total cost: exact, or of simulated runs if VaR is unknown (internal)."""
         if math.isnan(self.own.var):  # too large to evaluate exactly
-            return simulate(self.model, self.policy).distribution
-        return evaluate(self.model, self.policy)
+            return Simulation(EPISODES, 0, cores(), UNLIMITED).of(self.model, self.policy).tally.distribution
+        return total_cost(self.policy, Limits.of(None, None))
 
     @cached_property
     def _explainer(self) -> Explainer:

@@ -63,8 +63,8 @@ def test_what_was_cancelled_can_be_asked_for_again(client):
 
 
 def test_simulated_runs_are_those_of_one_process(client, monkeypatch):
-    monkeypatch.setattr("prudent.policies.simulate.BRIEF", 0)  # many pieces
-    monkeypatch.setattr("prudent.policies.simulate.PER_BYTE", 0)
+    monkeypatch.setattr("prudent.policies.simulation.BRIEF", 0)  # many pieces
+    monkeypatch.setattr("prudent.policies.simulation.PER_BYTE", 0)
     game = prudent.domains.betting_game()
     policy = prudent.solve(game, 0.2).policy
     here = prudent.simulate(game, policy, episodes=50_000)

@@ -15,8 +15,8 @@ from prudent.apps.paper.experiments import ALPHAS, DOMAINS, METHODS, Results
 from prudent.errors import printable
 from prudent.models.rows import FloatArray
 from prudent.policies.distribution import GROUPED, Distribution
-from prudent.policies.runs import Runs
 from prudent.results.plan import Plan
+from prudent.results.runs import Runs
 from prudent.runtime.lines import padded, wrapped
 from prudent.runtime.tables import Table, between, certain, number
 

@@ -16,10 +16,10 @@ from prudent.methods.cvar_ev import CvarEV
 from prudent.methods.cvar_wc import CvarWC
 from prudent.methods.registry import with_grid
 from prudent.models.ssp import SSP
+from prudent.planning.simulate import simulate
 from prudent.planning.solve import solve
-from prudent.policies.runs import Runs
-from prudent.policies.simulate import simulate
 from prudent.results.plan import Plan
+from prudent.results.runs import Runs
 from prudent.runtime.progress import announce
 
 ALPHAS = (0.02, 0.2)

@@ -1,4 +1,4 @@
-"""The value of following a policy against nature, by state and level (:mod:`prudent.policies.at_worst`)."""
+"""The value of following a policy against nature, by state and level (:mod:`prudent.results.at_worst`)."""
 
 from dataclasses import dataclass
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.policies import episodes, simulate, tally
-from prudent.policies import runs as runs_module
+from prudent.policies import episodes, simulation, tally
+from prudent.results import runs as runs_module
 
 LOOP = {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "pay": [(1, "g", 5)], "wait": [(1, "s", 0)]}}
 
@@ -156,8 +156,8 @@ def same(one, two):
 
 def split_as_small_as_can_be(monkeypatch):
     """Let an executor have small pieces, however little they are worth."""
-    monkeypatch.setattr(simulate, "BRIEF", 0)
-    monkeypatch.setattr(simulate, "PER_BYTE", 0)
+    monkeypatch.setattr(simulation, "BRIEF", 0)
+    monkeypatch.setattr(simulation, "PER_BYTE", 0)
 
 
 @pytest.mark.parametrize("number", range(7))
@@ -170,10 +170,10 @@ def test_the_same_numbers_however_runs_are_split(number, monkeypatch):
     whole = prudent.simulate(model, policy, threads=1, **asked)
     assert whole.costs.sum() == pytest.approx(whole.mean * 5000)
     for kept in (10_000, 100):
-        for module in (simulate, runs_module):
+        for module in (simulation, runs_module):
             monkeypatch.setattr(module, "KEPT", kept)
         for pieces in (1, 2, 1024):
-            monkeypatch.setattr(simulate, "PIECES", pieces)
+            monkeypatch.setattr(simulation, "PIECES", pieces)
             with ThreadPoolExecutor(3) as executor:
                 split = prudent.simulate(model, policy, executor=executor, **asked)
             assert same(whole, split)
@@ -185,11 +185,11 @@ def test_the_same_numbers_however_runs_are_split(number, monkeypatch):
 def test_many_different_costs_are_rounded_alike_and_the_error_says_so(monkeypatch):
     model, policy = model_of(ROOTS), {"s": "a", "t": "a"}
     exact = prudent.simulate(model, policy, episodes=5000)
-    for module in (simulate, runs_module):
+    for module in (simulation, runs_module):
         monkeypatch.setattr(module, "KEPT", 100)
     monkeypatch.setattr(tally, "MANY", 10)
     monkeypatch.setattr(tally, "BITS", 6)
-    monkeypatch.setattr(simulate, "COUNTED", 1024)
+    monkeypatch.setattr(simulation, "COUNTED", 1024)
     rounded = prudent.simulate(model, policy, episodes=5000)
     assert rounded.tally.rounded and rounded.tally.values.tolist() == rounded.tally.values.round(9).tolist()
     assert rounded.mean_se > exact.mean_se
@@ -210,7 +210,7 @@ def test_processes_give_the_same_numbers(monkeypatch):
 
 
 def test_costs_that_are_not_kept_are_refused_by_name(monkeypatch):
-    for module in (simulate, runs_module):
+    for module in (simulation, runs_module):
         monkeypatch.setattr(module, "KEPT", 100)
     plan = prudent.solve(prudent.domains.figure_2(), 0.5)
     many = prudent.simulate(plan.model, plan.policy, episodes=101)
@@ -224,7 +224,7 @@ def test_costs_that_are_not_kept_are_refused_by_name(monkeypatch):
 def test_pieces_are_worth_what_they_bring_along(monkeypatch):
     """With a clock that says a millisecond for each thousand runs and so many bytes: few large pieces, or many."""
     ticks = iter(range(100))
-    monkeypatch.setattr(simulate, "now", lambda: next(ticks) * 1e-3)
+    monkeypatch.setattr(simulation, "now", lambda: next(ticks) * 1e-3)
 
     class Costless:
         chunk = 1000
@@ -233,8 +233,8 @@ def test_pieces_are_worth_what_they_bring_along(monkeypatch):
             assert (begin, end, paths) == (0, 1024, 0)
 
     def split(sent, runs, executor="some"):
-        monkeypatch.setattr(simulate, "sent_with", lambda source: sent)
-        return simulate._Workers(executor, 1, None)._split(Costless(), runs)
+        monkeypatch.setattr(simulation, "sent_with", lambda source: sent)
+        return simulation.Simulation(runs, 0, 1, None, executor)._split(Costless())
 
     assert split(0, 10**6) == (103_000, 2 * 10**9)  # a tenth of a second
     assert split(10**7, 10**6) == (1_024_000, 200)  # a second

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.policies.at_worst import _least
+from prudent.results.at_worst import _least
 from prudent.runtime import limits
 
 MODELS = {

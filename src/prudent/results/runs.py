@@ -1,32 +1,24 @@
 """The total costs of simulated runs, with standard errors."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
 from prudent.policies.distribution import USUAL, Alphas, Distribution, alphas_of, check_alpha, exceeded_in
-from prudent.policies.tally import Tally
+from prudent.policies.episodes import Path
+from prudent.policies.tally import KEPT, Tally
+from prudent.results.plan import Plan
 from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain, worst
 
-if TYPE_CHECKING:
-    from prudent.results.plan import Plan
-
-__all__ = ["KEPT", "Path", "Runs"]
-
-KEPT = 10_000_000
-"""The most runs whose costs are kept one by one."""
+__all__ = ["Runs"]
 
 ROUNDING = 1e-12
 """The rounding error of a mean or a CVaR, relative to the largest cost; the whole standard error if all runs cost the
 same."""
-
-Path = tuple[tuple[Hashable, Hashable, float], ...]
-"""The steps of a run: state, action played there, cost."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +44,7 @@ class Runs(Shown):
     seed: int
     paths: tuple[Path, ...] = ()  # the first runs, step by step, as many as requested
     kept: FloatArray | None = None  # (episodes,)
-    plan: "Plan | None" = None  # the plan that was simulated, if it was one
+    plan: Plan | None = None  # the plan that was simulated, if it was one
 
     @classmethod
     def of(cls, costs: FloatArray, seed: int = 0) -> "Runs":
@@ -94,11 +86,10 @@ class Runs(Shown):
             )
         return self.kept
 
-    @cached_property
+    @property
     def distribution(self) -> Distribution:
         """The empirical distribution."""
-        values, n = self.tally.values, self.episodes
-        return Distribution(values, self.tally.counts / n, mean=self.tally.total(values) / n)
+        return self.tally.distribution
 
     @property
     def mean(self) -> float:

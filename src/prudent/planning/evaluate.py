@@ -1,39 +1,27 @@
-"""The exact distribution of a policy's total cost."""
+"""``evaluate``: the exact distribution of a policy's total cost."""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from inspect import signature
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 
-from prudent.engine.cost_step import nice_step
-from prudent.engine.prepare import prepare
-from prudent.errors import PrudentError, TooLarge
+from prudent.errors import PrudentError
 from prudent.models.intervals import Intervals, intervals_of
-from prudent.models.rows import offsets
 from prudent.models.ssp import SSP, check_model
-from prudent.policies.at_worst import AtWorst, Follower
-from prudent.policies.chain import backward, forward, spent_budget
-from prudent.policies.distribution import Distribution, mixture
-from prudent.policies.forwards import MISSING, most_spent
-from prudent.policies.function import Function, follow_function, refuse_stuck
+from prudent.policies.distribution import Distribution
+from prudent.policies.forwards import MISSING
+from prudent.policies.function import follow_function
 from prudent.policies.policy import BudgetPolicy
+from prudent.policies.total_cost import Policy, restricted, total_cost, total_cost_of_table
+from prudent.results.at_worst import AtWorst, Follower
+from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits
 
-if TYPE_CHECKING:
-    from prudent.results.plan import Plan
+__all__ = ["PolicyOrPlan", "evaluate", "policy_of"]
 
-__all__ = ["Policy", "PolicyOrPlan", "evaluate", "evaluate_budget", "policy_of", "restricted"]
-
-TO_THE_END = 2**27
-"""The most work, in states times levels, for the part of a distribution that is less likely than the tolerance."""
-
-COARSER = 4
-"""Each step tried for a table is so many times the one before."""
-
-Policy = BudgetPolicy | Mapping[Any, Hashable] | Function
-PolicyOrPlan: TypeAlias = "Policy | Plan"
+PolicyOrPlan = Policy | Plan
 
 
 def evaluate(
@@ -95,17 +83,13 @@ def evaluate(
         model = replace(model, intervals=sets)
     if isinstance(policy, BudgetPolicy):
         if step is None:
-            return _with_worst(_evaluate_parts(policy, tolerance, limits), policy, sets, limits)
+            return _with_worst(total_cost(policy, limits, tolerance), policy, sets, limits)
         policy = _by_names(policy)
     if isinstance(policy, Mapping):
         alone = restricted(model, policy)
-        result, same = _evaluate_table(alone, step, tolerance, limits)
+        result, same = total_cost_of_table(alone, step, tolerance, limits)
         return _with_worst(result, same, None if sets is None else alone.intervals, limits)
     return follow_function(model, policy, step, tolerance, limits)
-
-
-def _evaluate_parts(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
-    return mixture([(share, evaluate_budget(part, tolerance, limits)) for share, part in policy.parts])
 
 
 def _with_worst(result: Distribution, policy: BudgetPolicy, sets: Intervals | None, limits: Limits) -> Distribution:
@@ -146,40 +130,6 @@ def _takes_two(function: Callable[..., object]) -> bool:
     return True
 
 
-def evaluate_budget(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribution:
-    """Return the distribution of the total cost of a policy that draws nothing."""
-    prepared, most = policy.prepared, most_spent(policy, limits)
-    if prepared.n_states * (most + 1) <= TO_THE_END:
-        tolerance = 0.0
-    tail = spent_budget(policy, limits)
-    result, _ = forward(policy, tail, tolerance=tolerance, limits=limits)
-    scale = prepared.scale
-    result = replace(result, most=scale.in_units(most) if scale.rounded or np.isinf(most) else scale.total(int(most)))
-    if policy.remembers or (prepared.acyclic and result.missing == 0):
-        return result
-    return replace(result, mean=scale.in_units(backward(policy, tail, limits).mean))
-
-
-def _evaluate_table(
-    alone: SSP, step: float | None, tolerance: float, limits: Limits
-) -> tuple[Distribution, BudgetPolicy]:
-    """Evaluate the only policy of a model, at the finest step that the limits allow if none is given."""
-    prepared = prepare(alone, step, limits)
-    coarsest = float(np.abs(alone.cost).max(initial=0.0))
-    while True:
-        policy = BudgetPolicy.of_states(prepared, prepared.action_start[:-1])
-        coarser = nice_step(COARSER * prepared.scale.level_size)
-        last = step is not None or coarser > coarsest
-        try:
-            result = evaluate_budget(policy, tolerance, limits)
-            if last or result.missing <= tolerance:
-                return result, policy
-        except TooLarge:
-            if last:
-                raise
-        prepared = prepare(alone, coarser, limits)
-
-
 def _by_names(policy: BudgetPolicy) -> dict[Hashable, Hashable]:
     """Return the table of a plan's policy that looks at the state alone; refuse any other."""
     if policy.remembers or policy.level > 0 or len(policy.parts) > 1:
@@ -189,44 +139,3 @@ def _by_names(policy: BudgetPolicy) -> dict[Hashable, Hashable]:
         )
     model, action = policy.prepared.model, policy.model_actions[0]
     return {model.state(s): model.action(int(action[s])) for s in np.flatnonzero(action >= 0).tolist()}
-
-
-def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
-    """Return the model of the states that a table's policy visits, with the table's actions alone."""
-    rank = {int(s): i for i, s in enumerate(model.initial_state)}
-    visited, acts, outcome, count = list(rank), [], [], []
-    for state in visited:  # grows while it is read
-        if model.action_start[state] == model.action_start[state + 1]:
-            acts.append(-1)
-            continue
-        name = model.state(state)
-        if name not in table:
-            raise PrudentError(f"policy: there is no action for state {name!r}, which it can reach; add one")
-        action = model.find_action(state, table[name])
-        acts.append(action)
-        possible = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
-        possible = possible[model.probability[possible] > 0]
-        outcome.append(possible)
-        count.append(len(possible))
-        for target in model.successor[possible].tolist():
-            if target not in rank:
-                rank[target] = len(visited)
-                visited.append(target)
-    acting = np.array(acts) >= 0
-    taken = np.concatenate([*outcome, np.empty(0, dtype=np.int64)])
-    source = np.repeat(np.flatnonzero(acting), count)
-    target = np.array([rank[s] for s in model.successor[taken].tolist()], dtype=np.int64)
-    refuse_stuck(model, np.array(visited), source, target, ~acting)
-    return SSP(
-        action_start=offsets(acting),
-        outcome_start=offsets(count),
-        probability=model.probability[taken],
-        successor=target,
-        cost=model.cost[taken],
-        initial_state=np.arange(len(model.initial_state)),
-        initial_probability=model.initial_probability,
-        state_names=[model.state(s) for s in visited],
-        action_names=[model.action(a) for a in acts if a >= 0],
-        name=model.name,
-        **model.known_of(taken),
-    )

@@ -282,7 +282,7 @@ def test_a_table_that_takes_too_much_is_followed_at_a_larger_step(monkeypatch):
     exact = prudent.evaluate(model, table)
     monkeypatch.setattr("prudent.policies.forwards.FEW", 2**62)  # level by level
     small = prudent.evaluate(model, table, memory=50_000)
-    monkeypatch.setattr("prudent.policies.evaluate.TO_THE_END", 0)
+    monkeypatch.setattr("prudent.policies.total_cost.TO_THE_END", 0)
     monkeypatch.setattr("prudent.policies.forwards.WORK", 2_000_000)
     short = prudent.evaluate(model, table)
     for rounded in (small, short):
@@ -312,7 +312,7 @@ def test_no_run_costs_more_than_the_most(case):
 
 
 def test_the_most_is_known_where_the_tail_is_cut(monkeypatch):
-    monkeypatch.setattr("prudent.policies.evaluate.TO_THE_END", 0)
+    monkeypatch.setattr("prudent.policies.total_cost.TO_THE_END", 0)
     plan = prudent.solve(machine(14), 0.05, step=5)
     result = prudent.evaluate(plan.model, plan.policy)
     assert 0 < result.missing <= 1e-13
