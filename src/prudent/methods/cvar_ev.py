@@ -31,8 +31,6 @@ from prudent.policies.simulation import Simulation
 from prudent.runtime.limits import Limits, cores, go_on
 from prudent.runtime.progress import Progress
 
-__all__ = ["CvarEV"]
-
 
 @dataclass(frozen=True)
 class CvarEV(CvarWC):

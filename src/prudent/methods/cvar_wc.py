@@ -47,8 +47,6 @@ from prudent.policies.unrolled import UnrolledPolicy
 from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
 
-__all__ = ["CvarWC", "GameValue", "chow_grid", "solution", "unroll"]
-
 NODES = 200_000
 """The most pairs of state and y that a policy is unrolled into."""
 

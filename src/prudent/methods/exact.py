@@ -55,14 +55,6 @@ from prudent.policies.own_tail import UNKNOWN, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 
-__all__ = [
-    "SECOND",
-    "Explored",
-    "exact",
-    "explore",
-    "solution_for",
-]
-
 T = TypeVar("T")
 
 SECOND = 1e-9

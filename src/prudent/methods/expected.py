@@ -25,8 +25,6 @@ from prudent.policies.own_tail import AFFORDED, UNFOLLOWED, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 
-__all__ = ["at_hand", "evaluated", "expected"]
-
 UNFINISHED = "finding the lowest expected cost was not finished: this is the best plan found that surely reaches a goal"
 UNSWEPT = "stopped before the tail of any plan was known: this is the plan of lowest expected cost"
 """Notes on a plan at hand."""

@@ -36,8 +36,6 @@ from prudent.models.rows import BoolArray, FloatArray, offsets, starts
 from prudent.models.ssp import SSP
 from prudent.runtime.limits import Limits, Stopped
 
-__all__ = ["Finishing", "finishing", "with_arrivals"]
-
 ARRIVALS = Terms(accrual=1.0, slope=0.0)
 
 SETTLED = 1e-12

@@ -31,8 +31,6 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
 
-__all__ = ["CLOSE", "CLOSED", "TASK", "Found", "Single", "Weighing", "beneath"]
-
 TASK = "weighing expected cost against CVaR"
 
 CLOSED = 1e-9

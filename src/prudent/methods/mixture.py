@@ -31,8 +31,6 @@ from prudent.policies.chain import backward_from_each
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Stopped
 
-__all__ = ["Mixing", "Mixture"]
-
 STEEPER, STEEPEST = 100.0, 1e6
 """The factor by which slopes grow if the points to mix give no new one, and the steepest slope."""
 

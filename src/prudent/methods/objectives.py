@@ -9,8 +9,6 @@ from typing import ClassVar
 
 from prudent.errors import as_number
 
-__all__ = ["OBJECTIVES", "Achieved", "Exceedance", "Excess", "MeanPlusCVaR", "Objective", "ValueAtRisk", "WorstCase"]
-
 
 class Objective:
     """What a plan is for instead of CVaR, under all the names that it has."""

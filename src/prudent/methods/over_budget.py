@@ -39,8 +39,6 @@ from prudent.policies.distribution import rarely
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 
-__all__ = ["SWEEPING", "TINY", "Exceeding", "OverBudget", "exceeding", "least_excess", "surely_below"]
-
 CHANCE = Terms(accrual=0.0, slope=0.0)
 
 SWEEPING = "sweeping the budgets"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Run = Callable[[Prepared, float, Limits], Solution]
 
-__all__ = ["METHODS", "Method", "chosen", "with_grid"]
-
 
 @dataclass(frozen=True)
 class Method:

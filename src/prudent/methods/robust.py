@@ -49,8 +49,6 @@ from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits
 
-__all__ = ["RobustExplored", "explore_against", "robust"]
-
 
 @dataclass(frozen=True)
 class RobustExplored:

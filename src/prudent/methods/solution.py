@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from prudent.engine.cost_scale import CostScale
 from prudent.policies.policy import BudgetPolicy
 
-__all__ = ["UNKNOWN", "Nominal", "Solution"]
-
 
 @dataclass(frozen=True)
 class Nominal:

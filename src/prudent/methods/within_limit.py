@@ -26,8 +26,6 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.tables import certain, number
 
-__all__ = ["Limit", "Room", "stopping"]
-
 TRIES = 6
 """The most policies to try."""
 

@@ -24,8 +24,6 @@ from prudent.policies.own_tail import UNFOLLOWED
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 
-__all__ = ["worst_case"]
-
 
 def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     """Return a policy of minimal worst-case cost and, among those, lowest expected cost."""

@@ -14,8 +14,6 @@ from prudent.methods.solution import Solution
 from prudent.policies.chain import expected_steps
 from prudent.runtime.limits import Stopped
 
-__all__ = ["Bracket", "Found", "Stage", "Stop", "Target", "bracket", "bracket_below", "bracket_of", "stage_of"]
-
 Found = TypeVar("Found")
 Other = TypeVar("Other")
 

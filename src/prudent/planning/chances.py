@@ -35,8 +35,6 @@ from prudent.planning.refine import chance_step
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.tables import DataFrame, Shown, Table, bounds, certain, frame, number, plain, small
 
-__all__ = ["Chances", "chances"]
-
 TAIL = 0.1
 """The alpha for which a step is chosen if costs have no common step and the user gives none."""
 

@@ -21,8 +21,6 @@ from prudent.policies.distribution import check_alpha
 from prudent.runtime.limits import Limits, Stopped, shown_bytes
 from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain
 
-__all__ = ["Report", "about_avoided", "check"]
-
 NAMED = 5
 """The largest number of states that a note names."""
 

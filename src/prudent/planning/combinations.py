@@ -12,8 +12,6 @@ from prudent.models.ssp import SSP
 from prudent.policies.distribution import check_alpha
 from prudent.results.study import FIELDS
 
-__all__ = ["Combination", "Make", "combinations_of", "maker"]
-
 Make = str | Callable[..., SSP]
 """The name of a domain, or a function that returns a model."""
 

@@ -46,8 +46,6 @@ from prudent.runtime.tables import (
     plain,
 )
 
-__all__ = ["Curve", "CurvePoint", "curve"]
-
 SAME = 1e-9
 """Breakpoints whose relative distance is below this count as one."""
 

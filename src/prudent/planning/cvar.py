@@ -23,8 +23,6 @@ from prudent.runtime.limits import Limits, Stopped
 if TYPE_CHECKING:
     from prudent.methods.registry import Run
 
-__all__ = ["explored", "least_cvar", "only_at_hand", "solve_robust", "solve_with"]
-
 
 class LeastCVaR(Question[Solution]):
     """The plan of minimal CVaR, and of lowest expected cost among those."""

@@ -30,8 +30,6 @@ from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.tables import certain, number
 
-__all__ = ["Cap", "cap_of", "limited", "solve_within"]
-
 FORGIVEN = 1e-12
 """How far a limit may be below the optimal CVaR, relative to its size: rounding error of floats."""
 

@@ -35,8 +35,6 @@ from prudent.planning.refine import (
 )
 from prudent.runtime.limits import Limits, Stopped, go_on, now
 
-__all__ = ["Question", "answer"]
-
 STALLED = 0.9
 """If a finer step leaves more than this fraction of the gap, the rest does not come from rounding."""
 

@@ -19,8 +19,6 @@ from prudent.results.at_worst import AtWorst, Follower
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits
 
-__all__ = ["PolicyOrPlan", "evaluate", "policy_of"]
-
 PolicyOrPlan = Policy | Plan
 
 

@@ -28,8 +28,6 @@ from prudent.models.rows import IntArray
 from prudent.models.ssp import SSP
 from prudent.runtime.limits import Limits
 
-__all__ = ["Expansion", "Heuristic"]
-
 STATE_BYTES, OUTCOME_BYTES = 1000, 350
 """About the most memory for a state met and for an outcome known: here, in the model solved last, and in the model
 being solved, without its tables."""

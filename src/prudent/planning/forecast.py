@@ -26,8 +26,6 @@ from prudent.planning.simulate import simulate
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, go_on, now
 
-__all__ = ["Forecast", "forecast"]
-
 ESTIMATING = "an estimate of the solve"
 
 LITTLE = 1e8

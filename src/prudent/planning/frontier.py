@@ -35,8 +35,6 @@ from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
 from prudent.runtime.tables import DataFrame, Shown, Table, at_least, at_most, certain, frame, number, plain
 
-__all__ = ["STATUS", "Frontier", "FrontierPoint", "frontier"]
-
 STATUS = {
     "within_gap": "no policy lies below the points and the lines between them by more than the tolerance",
     "gap_not_reached": "a policy may lie below the points or the lines between them by more than the tolerance; raise "

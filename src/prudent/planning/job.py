@@ -20,8 +20,6 @@ from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped, go_on, now
 from prudent.runtime.ranks import Ranks
 
-__all__ = ["VALUES", "Job", "begin"]
-
 VALUES = "finding the lowest expected cost"
 
 

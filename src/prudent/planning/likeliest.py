@@ -25,8 +25,6 @@ from prudent.models.ssp import SSP
 from prudent.runtime.limits import UNLIMITED, Limits, go_on
 from prudent.runtime.tables import probability
 
-__all__ = ["likeliest"]
-
 TASK = "finding the maximal probability of reaching a goal"
 
 TIES = (1e-12, 1e-13, 1e-14, 1e-15, -1.0)

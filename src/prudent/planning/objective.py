@@ -38,8 +38,6 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 
-__all__ = ["solution_of", "solve_for"]
-
 NEAR = 1e-9
 """The fraction of a level within which a budget counts as a whole level."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
     from prudent.models.intervals import Intervals
 
-__all__ = ["GOALS", "Options", "taken_by"]
-
 GOALS = ("sure", "likeliest")
 """What plans must do: reach a goal for sure, or with the maximal probability."""
 

@@ -14,8 +14,6 @@ from prudent.policies.distribution import GROUPED
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, shown_bytes
 
-__all__ = ["plan_of", "planned", "stopped_late"]
-
 
 def plan_of(
     model: SSP,

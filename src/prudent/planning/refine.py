@@ -27,24 +27,6 @@ from prudent.models.ssp import SSP
 from prudent.planning.bounds import Stage, Stop, Target
 from prudent.runtime.limits import UNLIMITED, Limits
 
-__all__ = [
-    "AIM",
-    "Next",
-    "affordable",
-    "cells_of",
-    "chance_step",
-    "coarse_step",
-    "coarser_step",
-    "endless",
-    "fair_step",
-    "finer_step",
-    "first_step",
-    "in_time",
-    "many_levels",
-    "modest",
-    "short_step",
-]
-
 COARSE, FAIR, FINE = 96, 800, 2400
 """About the least number of levels of the first solve; of one with a gap that is often 0.001; and of one with a gap
 that mostly is."""

@@ -22,8 +22,6 @@ from prudent.models.ssp import SSP, check_model
 from prudent.planning.solve import solve
 from prudent.results.plan import Plan
 
-__all__ = ["replan"]
-
 
 def replan(
     plan: Plan,

@@ -47,8 +47,6 @@ from prudent.results.visits import times_played
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
 
-__all__ = ["search"]
-
 GROWTH, AT_LEAST = 0.25, 32
 """How much is expanded before the next solve: this fraction of what was expanded before, or this many states."""
 

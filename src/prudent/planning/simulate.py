@@ -11,8 +11,6 @@ from prudent.results.runs import Runs
 from prudent.runtime.executors import check_executor
 from prudent.runtime.limits import Limits, cores
 
-__all__ = ["simulate"]
-
 
 def simulate(
     model: SSP,

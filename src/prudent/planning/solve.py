@@ -26,8 +26,6 @@ from prudent.runtime.ranks import Ranks, ranks_of
 if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
 
-__all__ = ["solve", "solve_aloud"]
-
 
 def solve(
     model: SSP,

@@ -29,8 +29,6 @@ from prudent.runtime.executors import check_executor, finished
 from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
 
-__all__ = ["stress"]
-
 PRIOR = 0.5
 """The amount added to each count."""
 

@@ -22,8 +22,6 @@ from prudent.runtime.progress import Progress, announce
 if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
 
-__all__ = ["study"]
-
 
 def study(
     make: Make,

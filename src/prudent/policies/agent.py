@@ -14,8 +14,6 @@ from prudent.models.ssp import SSP
 if TYPE_CHECKING:
     from prudent.policies.policy import BudgetPolicy
 
-__all__ = ["Agent"]
-
 NEAR = 1e-9
 """Tolerance for an observed cost to count as a listed one, relative to that or to one level if it is larger."""
 

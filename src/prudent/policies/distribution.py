@@ -32,8 +32,6 @@ from prudent.runtime.tables import (
 if TYPE_CHECKING:
     from prudent.results.at_worst import AtWorst
 
-__all__ = ["GROUPED", "USUAL", "Alphas", "Distribution", "alphas_of", "check_alpha", "exceeded_in", "mixture", "rarely"]
-
 FORGIVEN = 1e-12
 """Rounding error of a sum of probabilities, relative to alpha: however small alpha is, VaR is not that of a larger one.
 """

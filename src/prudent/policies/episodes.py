@@ -19,8 +19,6 @@ from prudent.models.ssp import SSP
 from prudent.policies.policy import Walk
 from prudent.runtime.limits import Limits, go_on
 
-__all__ = ["SIMULATING", "Episodes", "OfFunction", "OfTable", "Path", "by_state", "replayed", "sent_with"]
-
 Path = tuple[tuple[Hashable, Hashable, float], ...]
 """The steps of a run: state, action played there, cost."""
 

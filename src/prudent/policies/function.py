@@ -26,8 +26,6 @@ from prudent.policies.distribution import Distribution
 from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
 
-__all__ = ["Function", "follow_function", "refuse_stuck"]
-
 PAIRS = 1_000_000
 """The most pairs of state and cost so far that a function is asked about, unless a finite horizon needs more."""
 

@@ -14,8 +14,6 @@ from prudent.policies.agent import Agent
 from prudent.policies.packing import TABLE, packed_choices, unpacked_choices
 from prudent.policies.policy import BudgetPolicy
 
-__all__ = ["MixedPolicy"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MixedPolicy(BudgetPolicy):

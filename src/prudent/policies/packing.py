@@ -16,8 +16,6 @@ from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
 from prudent.models.rows import BoolArray, IntArray
 
-__all__ = ["TABLE", "packed_choices", "tensors_of", "unpacked_choices", "within"]
-
 TABLE = (2, "iu")
 """Dimensions and kinds of numbers of a table by rows."""
 

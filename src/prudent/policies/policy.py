@@ -19,8 +19,6 @@ from prudent.policies.agent import Agent
 from prudent.policies.packing import TABLE, packed_choices, unpacked_choices
 from prudent.runtime.limits import Limits
 
-__all__ = ["BudgetPolicy", "Walk"]
-
 PIECE = 2**20
 """Actions of the model that are looked up at once."""
 

@@ -27,8 +27,6 @@ from prudent.runtime.executors import check_sendable, finished
 from prudent.runtime.limits import UNLIMITED, Limits, go_on, now
 from prudent.runtime.progress import Progress
 
-__all__ = ["Simulated", "Simulation"]
-
 PIECES = 1024
 """The most pieces that runs are split into."""
 

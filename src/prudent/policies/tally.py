@@ -14,8 +14,6 @@ import numpy as np
 from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.distribution import Distribution
 
-__all__ = ["KEPT", "Tally", "joined"]
-
 KEPT = 10_000_000
 """The most runs whose costs are kept one by one."""
 

@@ -18,8 +18,6 @@ from prudent.policies.function import Function, refuse_stuck
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 
-__all__ = ["Policy", "restricted", "total_cost", "total_cost_of_table"]
-
 TO_THE_END = 2**27
 """The most work, in states times levels, for the part of a distribution that is less likely than the tolerance."""
 

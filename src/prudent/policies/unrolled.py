@@ -15,8 +15,6 @@ from prudent.models.rows import FloatArray, IntArray, ranges
 from prudent.policies.packing import packed_choices, unpacked_choices, within
 from prudent.policies.policy import BudgetPolicy, Walk
 
-__all__ = ["UnrolledPolicy"]
-
 MOST = 1 + 1e-12
 """The largest memory: 1, up to rounding error."""
 

@@ -24,8 +24,6 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.tables import number
 
-__all__ = ["AtWorst", "Follower"]
-
 
 class Follower:
     """Follows one policy against nature."""

@@ -26,17 +26,6 @@ from prudent.runtime.tables import DataFrame, Shown, Table, at_most, certain, cs
 if TYPE_CHECKING:
     from prudent.results.plan import Plan
 
-__all__ = [
-    "Decision",
-    "Decisions",
-    "bands_of",
-    "check_csv_path",
-    "decisions_of",
-    "met_of",
-    "pairs_met",
-    "states_met",
-]
-
 SHOWN = 50
 """The most rows that a notebook, or rich, shows; as text, the table is whole."""
 

@@ -19,8 +19,6 @@ from prudent.results.at_worst import Follower
 from prudent.runtime.limits import Limits
 from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, number, plain, small
 
-__all__ = ["Explainer", "Explanation", "Option", "RobustExplainer"]
-
 LOOKED_UP = (
     "the action is looked up by the true cost so far, as in plan.decisions(); the plan's agent charges itself each "
     "cost rounded up, so it may have less left and play another action"

@@ -16,8 +16,6 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.policies.unrolled import UnrolledPolicy
 from prudent.runtime.limits import Limits
 
-__all__ = ["chain_of"]
-
 
 class _Walk(NamedTuple):
     """The places that a policy can meet, in the order of discovery."""

@@ -10,8 +10,6 @@ from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray, IntArray, owner
 from prudent.models.ssp import SSP
 
-__all__ = ["MOST", "Ways", "place_states", "ways_of"]
-
 MOST = 600
 """The most states that are laid out."""
 

@@ -37,8 +37,6 @@ from prudent.runtime.tables import (
     worst,
 )
 
-__all__ = ["STATUS", "Exploration", "Plan"]
-
 STATUS = {
     "optimal": "the optimal CVaR is known to within 1e-8 of its size, and the policy attains it, with the lowest "
     "expected cost at that CVaR",

@@ -16,23 +16,6 @@ from prudent.results.decisions import met_of
 from prudent.results.network import MOST
 from prudent.results.plan import Plan
 
-__all__ = [
-    "Played",
-    "are_pairs",
-    "arrows_at",
-    "cells_of",
-    "choices",
-    "domain_of",
-    "goal_cells",
-    "is_map",
-    "is_number",
-    "is_sea",
-    "met_with",
-    "other_parts",
-    "played_at",
-    "states_with",
-]
-
 Cell = tuple[Any, Any]
 """Two parts of a state."""
 

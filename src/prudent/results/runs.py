@@ -14,8 +14,6 @@ from prudent.policies.tally import KEPT, Tally
 from prudent.results.plan import Plan
 from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain, worst
 
-__all__ = ["Runs"]
-
 ROUNDING = 1e-12
 """The rounding error of a mean or a CVaR, relative to the largest cost; the whole standard error if all runs cost the
 same."""

@@ -10,8 +10,6 @@ from prudent.errors import printable
 from prudent.models.rows import FloatArray
 from prudent.runtime.tables import Shown, Table, certain, number, plain
 
-__all__ = ["QUANTILES", "Matter", "Stress"]
-
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles that are shown."""
 

@@ -11,8 +11,6 @@ import numpy as np
 from prudent.runtime.atomic_files import check_place, write_bytes
 from prudent.runtime.tables import DataFrame, Shown, Table, certain, csv_text, frame, in_hundredths, number, plain
 
-__all__ = ["FIELDS", "Row", "Study", "check_csv_path"]
-
 FIELDS: dict[str, Literal["text", "number", "count", "texts"]] = {
     "model": "text",
     "method": "text",

@@ -16,8 +16,6 @@ from prudent.policies.forwards import MISSING, followed
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain, small
 
-__all__ = ["Visits", "visits_of"]
-
 SHOWN = 50
 """The most rows of a table."""
 
