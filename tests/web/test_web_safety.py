@@ -273,7 +273,7 @@ def test_what_a_solve_has_so_far_is_told_until_it_is_stopped(running):
 
 
 def test_what_was_stopped_half_way_is_not_built_upon(start):
-    from prudent.apps.web.playing import played
+    from prudent.apps.web.tasks import played
 
     server = start()
     values = {"model": "inventory-control", "alpha": 0.2, "run": 3}

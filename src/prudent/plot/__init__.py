@@ -14,12 +14,11 @@ in black and white too.  An action has the same colour in all pictures of its mo
 """
 
 from prudent.plot.canvas import save
+from prudent.plot.curves import curve, frontier, stress, study
 from prudent.plot.grid import grid, heat_map
 from prudent.plot.maps import policy, sea_map
 from prudent.plot.network import routes
-from prudent.plot.overall import curve, frontier
 from prudent.plot.strips import budget_strip
-from prudent.plot.studies import stress, study
 from prudent.plot.tails import cdf, distribution
 
 __all__ = [

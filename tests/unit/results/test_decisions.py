@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 import prudent
-from prudent.apps.web.playing import played
+from prudent.apps.web.tasks import played
 from strategies import cases, examples, noisy_table, solved
 
 
