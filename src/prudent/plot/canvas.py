@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from prudent.errors import PrudentError, needed, printable
-from prudent.results.policy_map import is_number
+from prudent.results.map_data import is_number
 from prudent.runtime.atomic_files import check_place, write_bytes
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from prudent.plot.canvas import (
     quiet,
     short,
 )
+from prudent.results.map_data import is_number
 from prudent.results.plan import Plan
-from prudent.results.policy_map import is_number
 from prudent.results.stress import QUANTILES, Stress
 from prudent.results.study import FIELDS, Study
 from prudent.runtime.tables import percent, worst

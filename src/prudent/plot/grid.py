@@ -26,8 +26,8 @@ from prudent.plot.canvas import (
     scale,
     short,
 )
+from prudent.results.map_data import Played, cells_of, goal_cells, is_map, is_number, states_with
 from prudent.results.plan import Plan
-from prudent.results.policy_map import Played, cells_of, goal_cells, is_map, is_number, states_with
 
 SMALLEST = 6.0
 """The smallest letters, in points."""

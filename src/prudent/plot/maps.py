@@ -22,8 +22,8 @@ from prudent.plot.canvas import (
 from prudent.plot.grid import grid, heat_map
 from prudent.plot.network import routes
 from prudent.plot.strips import budget_strip
+from prudent.results.map_data import are_pairs, arrows_at, domain_of, is_sea, other_parts
 from prudent.results.plan import Plan
-from prudent.results.policy_map import are_pairs, arrows_at, domain_of, is_sea, other_parts
 
 
 def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None) -> "Axes":

@@ -25,9 +25,8 @@ from prudent.plot.canvas import (
     colours_of,
     name_of,
 )
-from prudent.results.network import place_states, ways_of
+from prudent.results.map_data import place_states, played_at, ways_of
 from prudent.results.plan import Plan
-from prudent.results.policy_map import played_at
 from prudent.runtime.tables import worst
 
 FEW = 12

@@ -19,9 +19,20 @@ from prudent.engine.prepare import prepare
 from prudent.errors import whole_number
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
-from prudent.policies.episodes import SIMULATING, Episodes, OfFunction, OfTable, Path, by_state, replayed, sent_with
+from prudent.policies.episodes import (
+    KEPT,
+    SIMULATING,
+    Episodes,
+    OfFunction,
+    OfTable,
+    Path,
+    Tally,
+    by_state,
+    joined,
+    replayed,
+    sent_with,
+)
 from prudent.policies.policy import BudgetPolicy
-from prudent.policies.tally import KEPT, Tally, joined
 from prudent.policies.total_cost import Policy, restricted
 from prudent.runtime.executors import check_sendable, finished
 from prudent.runtime.limits import UNLIMITED, Limits, go_on, now

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.policies import episodes, simulation, tally
+from prudent.policies import episodes, simulation
 from prudent.results import runs as runs_module
 
 LOOP = {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "pay": [(1, "g", 5)], "wait": [(1, "s", 0)]}}
@@ -187,8 +187,8 @@ def test_many_different_costs_are_rounded_alike_and_the_error_says_so(monkeypatc
     exact = prudent.simulate(model, policy, episodes=5000)
     for module in (simulation, runs_module):
         monkeypatch.setattr(module, "KEPT", 100)
-    monkeypatch.setattr(tally, "MANY", 10)
-    monkeypatch.setattr(tally, "BITS", 6)
+    monkeypatch.setattr(episodes, "MANY", 10)
+    monkeypatch.setattr(episodes, "BITS", 6)
     monkeypatch.setattr(simulation, "COUNTED", 1024)
     rounded = prudent.simulate(model, policy, episodes=5000)
     assert rounded.tally.rounded and rounded.tally.values.tolist() == rounded.tally.values.round(9).tolist()

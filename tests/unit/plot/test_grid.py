@@ -13,7 +13,7 @@ from matplotlib.text import Annotation
 from drawing import drawn
 from plans import plan_for
 from prudent.plot.canvas import FADED, colours_of
-from prudent.results.policy_map import is_map
+from prudent.results.map_data import is_map
 
 PLOT = prudent.plot
 WEEKS, WORN = 6, 3

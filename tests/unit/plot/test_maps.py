@@ -17,7 +17,7 @@ from plans import plan_for
 from prudent.plot import canvas
 from prudent.plot.canvas import colours_of
 from prudent.plot.network import SHOWN
-from prudent.results.network import place_states
+from prudent.results.map_data import place_states
 
 PLOT = prudent.plot
 COMMUTE = {

@@ -14,9 +14,17 @@ from prudent.domains.navigation import place_of_junctions
 from prudent.domains.registry import Domain
 from prudent.domains.treasure import DEPTH, MOVE_COST, SIZE, TREASURE
 from prudent.errors import numeral
-from prudent.results.network import place_states, ways_of
+from prudent.results.map_data import (
+    arrows_at,
+    choices,
+    domain_of,
+    is_number,
+    other_parts,
+    place_states,
+    played_at,
+    ways_of,
+)
 from prudent.results.plan import Plan
-from prudent.results.policy_map import arrows_at, choices, domain_of, is_number, other_parts, played_at
 
 ROWS = 300
 """The most states that a table shows."""

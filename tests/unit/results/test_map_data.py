@@ -6,7 +6,7 @@ import pytest
 import prudent
 from plans import plan_for
 from prudent.domains.registry import DOMAINS, Domain
-from prudent.results.policy_map import cells_of, choices, domain_of, other_parts, played_at
+from prudent.results.map_data import cells_of, choices, domain_of, other_parts, played_at
 
 
 @pytest.mark.parametrize("name", ["betting_game", "inventory_control", "figure_2", "autonomous_navigation"])
