@@ -172,11 +172,12 @@ def chances(
     >>> prudent.chances(game, range(40, 101, 20), worst=True).chance.round(6).tolist()
     [0.0, 0.0, 0.0, 1.0]
     """
+    given = locals()
     check_model(model)
     if not isinstance(budgets, Iterable):
         raise PrudentError(f"budgets is {budgets!r}; it must be a sequence of numbers, such as [10, 20]")
     wanted = np.array([as_number("budgets", each, "finite numbers", np.isfinite) for each in budgets], dtype=float)
-    asked = Options("chances", step=step, memory=memory, time_limit=time_limit, threads=threads, device=device)
+    asked = Options.of("chances", given)
     swept, endless = with_arrivals(model) if worst else (model, None)
     job = begin(swept, TAIL, asked)
     if worst and job.step is not None and not prepare(swept, None, job.limits).fine.any():

@@ -203,9 +203,8 @@ def check(
     >>> report.ok, report.acyclic, report.step, report.worst_case
     (True, True, 1.0, 95.0)
     """
-    alpha = check_alpha(alpha)
-    step = Options("check", step=step, time_limit=time_limit).step
-    limits = Limits.of(None, time_limit)
+    asked, alpha = Options.of("check", locals()), check_alpha(alpha)
+    step, limits = asked.step, asked.limits()
     if not isinstance(model, SSP):
         try:
             model = load(model)

@@ -10,6 +10,7 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.models.intervals import Intervals, intervals_of
 from prudent.models.ssp import SSP, check_model
+from prudent.planning.options import Options
 from prudent.policies.distribution import Distribution
 from prudent.policies.forwards import MISSING
 from prudent.policies.function import follow_function
@@ -70,10 +71,10 @@ def evaluate(
     >>> prudent.evaluate(model, prudent.solve(model, alpha=0.1)).cvar(0.1)
     10.0
     """
-    policy = policy_of(model, policy)
+    asked, policy = Options.of("evaluate", locals()), policy_of(model, policy)
     if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
         raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
-    limits = Limits.of(memory, time_limit, device=device)
+    step, limits = asked.step, asked.limits()
     sets = intervals_of(model, uncertainty, device)
     if sets is not None:
         if not isinstance(policy, BudgetPolicy | Mapping):

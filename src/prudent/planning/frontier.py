@@ -256,12 +256,12 @@ def frontier(
     >>> prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
     <Frontier for figure-2, alpha 0.1: 2 points, expected cost 1.9 to 4.06, CVaR 14.5 to 10>
     """
+    given = locals()
     check_model(model)
     alpha = check_alpha(alpha)
     tolerance = as_number("tolerance", tolerance, "a number, at least 0", lambda x: x >= 0)
     whole_number("most", most, 1)
-    asked = Options("frontier", step=step, memory=memory, time_limit=time_limit, threads=threads)
-    job = begin(model, alpha, asked)
+    job = begin(model, alpha, Options.of("frontier", given))
     with job.stopping():
         try:
             weighing = Weighing(explored(job, TASK, chance_step), alpha, job.limits)

@@ -84,7 +84,7 @@ class Job:
 
 def begin(model: SSP, alpha: float, asked: Options, ranks: Ranks | None = None) -> Job:
     """Take the limits from a verb's options, and start the clock; model and alpha are checked already."""
-    limits = Limits.of(asked.memory, asked.time_limit, None, asked.threads, asked.device, ranks)
+    limits = asked.limits(ranks)
     keeper = None
     if asked.checkpoint is not None:
         about = {"model": model.fingerprint, "alpha": alpha, "method": asked.said, "step": asked.step}

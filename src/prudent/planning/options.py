@@ -6,7 +6,7 @@ add its line here, to the signature of each verb that takes it, and to the comma
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from prudent.errors import PrudentError, as_number
 from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
+from prudent.runtime.limits import Limits
+from prudent.runtime.ranks import Ranks
 
 if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
@@ -81,12 +83,12 @@ class Options:
     objective: Objective | None = field(default=None, metadata=_taken("solve", _objective))
     goal: str = field(default="sure", metadata=_taken("solve", _goal))
     dead_end_cost: float | None = field(default=None, metadata=_taken("solve search", _finite))
-    uncertainty: "Intervals | float | str | None" = field(default=None, metadata=_taken("solve curve"))
-    step: float | None = field(default=None, metadata=_taken(f"{SWEEPING} check", _step))
-    memory: int | float | str | None = field(default=None, metadata=_taken(f"{SWEEPING} study replan"))
-    time_limit: float | None = field(default=None, metadata=_taken(f"{SWEEPING} study replan check"))
+    uncertainty: "Intervals | float | str | None" = field(default=None, metadata=_taken("solve curve evaluate"))
+    step: float | None = field(default=None, metadata=_taken(f"{SWEEPING} check evaluate", _step))
+    memory: int | float | str | None = field(default=None, metadata=_taken(f"{SWEEPING} study replan evaluate"))
+    time_limit: float | None = field(default=None, metadata=_taken(f"{SWEEPING} study replan check evaluate simulate"))
     threads: int | None = field(default=None, metadata=_taken(f"{SWEEPING} study replan"))
-    device: str = field(default="cpu", metadata=_taken("solve search curve chances study"))
+    device: str = field(default="cpu", metadata=_taken("solve search curve chances study evaluate"))
     comm: Any = field(default=None, metadata=_taken("solve"))
     checkpoint: str | PathLike[str] | None = field(default=None, metadata=_taken("solve"))
 
@@ -98,6 +100,15 @@ class Options:
         for rule in RULES:
             if rule.broken(self):
                 raise PrudentError(rule.message.format(method=self.method_name))
+
+    @classmethod
+    def of(cls, verb: str, arguments: Mapping[str, Any]) -> "Options":
+        """Return the options among a verb's arguments."""
+        return cls(verb, **{name: arguments[name] for name in taken_by(verb)})
+
+    def limits(self, ranks: Ranks | None = None) -> Limits:
+        """Return the limits, and start the clock."""
+        return Limits.of(self.memory, self.time_limit, None, self.threads, self.device, ranks)
 
     def given(self, name: str) -> bool:
         """Return whether an option has another value than its default."""

@@ -129,11 +129,7 @@ def search(
     >>> plan.status, round(plan.cvar, 6), round(plan.expected, 6), plan.explored.met
     ('optimal', 28.222222, 23.522222, 11)
     """
-    alpha = check_alpha(alpha)
-    asked = Options(
-        "search", dead_end_cost=dead_end_cost, gap=gap, relative_gap=relative_gap, step=step, memory=memory,
-        time_limit=time_limit, threads=threads, device=device,
-    )  # fmt: skip
+    asked, alpha = Options.of("search", locals()), check_alpha(alpha)
     if heuristic is not None and not callable(heuristic):
         raise PrudentError(f"heuristic is {heuristic!r}; it must be a function of the state")
     if fallback is not None and not callable(fallback):

@@ -5,11 +5,12 @@ from typing import cast
 
 from prudent.models.ssp import SSP
 from prudent.planning.evaluate import PolicyOrPlan, policy_of
+from prudent.planning.options import Options
 from prudent.policies.simulation import Simulation
 from prudent.results.plan import Plan
 from prudent.results.runs import Runs
 from prudent.runtime.executors import check_executor
-from prudent.runtime.limits import Limits, cores
+from prudent.runtime.limits import cores
 
 
 def simulate(
@@ -59,8 +60,8 @@ def simulate(
     >>> abs(runs.mean - plan.expected) <= 4 * runs.mean_se
     True
     """
+    limits = Options.of("simulate", locals()).limits()
     check_executor(executor)
-    limits = Limits.of(None, time_limit)
     asked = Simulation(episodes, seed, cores() if threads is None else threads, limits, executor, paths, max_steps)
     own = policy_of(model, policy)
     tally, costs, shown = asked.of(model, own)

@@ -136,15 +136,11 @@ def solve(
     >>> plan.status, round(plan.cvar, 9), round(plan.expected, 9), plan.policy("s1")
     ('optimal', 10.0, 4.06, 'd')
     """
+    given = locals()
 
     def work(ranks: Ranks | None) -> Plan:
         check_model(model)
-        asked = Options(
-            "solve", method=method, gap=gap, relative_gap=relative_gap, slack=slack, absolute_slack=absolute_slack,
-            max_cvar=max_cvar, randomise=randomise, objective=objective, goal=goal, dead_end_cost=dead_end_cost,
-            uncertainty=uncertainty, step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
-            comm=comm, checkpoint=checkpoint,
-        )  # fmt: skip
+        asked = Options.of("solve", given)
         return _solved(model, check_alpha(alpha), asked, ranks)
 
     ranks = ranks_of(comm, available_memory())

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -95,14 +96,11 @@ def study(
     20 0.02 386.399
     20 0.2 360.171
     """
-    began = now()
+    given, began = locals(), now()
     check_executor(executor)
-    asked = Options(
-        "study", method=method, gap=gap, relative_gap=relative_gap, memory=memory, time_limit=time_limit,
-        threads=threads, device=device,
-    )  # fmt: skip
+    asked = Options.of("study", given)
     elsewhere = executor is not None and device == "gpu"  # a GPU that is not here
-    Limits.of(memory, time_limit, threads=threads, device="cpu" if elsewhere else device)  # reject bad values at once
+    replace(asked, device="cpu" if elsewhere else device).limits()  # reject bad values at once
     parameters, combinations = combinations_of(make, grid, alphas)
     label = make if isinstance(make, str) else f"{make.__module__}.{getattr(make, '__qualname__', type(make).__name__)}"
     for values, _ in combinations if keep is not None else ():

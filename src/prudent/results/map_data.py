@@ -20,7 +20,7 @@ from prudent.models.ssp import SSP
 from prudent.results.decisions import met_of
 from prudent.results.plan import Plan
 
-LAID_OUT = 600
+PLACED = 600
 """The most states that are laid out."""
 
 Cell = tuple[Any, Any]
@@ -50,7 +50,7 @@ def domain_of(model: SSP) -> Domain:
     if (
         (found.drawn == "heat" and not (parts > 1 and _has_parts(model, parts) and _has_numbers(model)))
         or (found.drawn == "sea" and not is_sea(model))
-        or (found.drawn == "network" and model.n_states > LAID_OUT)
+        or (found.drawn == "network" and model.n_states > PLACED)
     ):
         return Domain(found.title, found.make)
     return found
@@ -273,8 +273,10 @@ def place_states(model: SSP) -> FloatArray:
 
     This is classical multidimensional scaling of shortest-path costs, turned so that the start is left of the goal.
     """
-    if model.n_states > LAID_OUT:
-        raise PrudentError(f"{model.name} has {model.n_states:,} states; {LAID_OUT} are laid out at most: give positions=")
+    if model.n_states > PLACED:
+        raise PrudentError(
+            f"{model.name} has {model.n_states:,} states; {PLACED} are laid out at most: give positions="
+        )
     way = ways_of(model)
     length = np.maximum(way.cost, 1e-3 * max(float(np.abs(way.cost).max(initial=0.0)), 1e-9))
     n = model.n_states
