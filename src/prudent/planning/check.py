@@ -1,6 +1,12 @@
-"""Check a model: its kind, its problems, and what solving it takes."""
+"""``check``: the kind of a model, its problems, and an estimate of what solving it takes.
 
-from dataclasses import asdict, dataclass, field, fields
+The number of levels comes from :func:`prudent.engine.sweep.estimate.likely_levels`, which overestimates rather than
+underestimates; for large models simulated runs may lower it.  If costs are not rounded, the time is measured on a few
+levels of the model itself and multiplied by their number.  If they are, a coarse solve is measured.  Its gap shrinks
+about with the square of the step, and its time grows as the step shrinks.  From these follow the step for a requested
+gap, or the gap at a given step.
+"""
+
 from os import PathLike
 from typing import Any
 
@@ -8,174 +14,39 @@ import numpy as np
 
 from prudent.engine.prepare import Trapped, prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.values.worst_case import true_worst_case
-from prudent.errors import ModelError, PrudentError
+from prudent.engine.sweep.estimate import advised_device, likely_levels, seconds_per_level, solve_bytes
+from prudent.engine.values.expected_cost import at_step, least_expected_cost
+from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_worst_case
+from prudent.errors import ModelError, PrudentError, TooLarge
 from prudent.io.formats import load
+from prudent.methods.exact import exact
 from prudent.models.amend import amend, leading
 from prudent.models.graph import ordered_blocks, reachable
 from prudent.models.rows import BoolArray, IntArray, offsets, owner
 from prudent.models.ssp import SSP
-from prudent.planning.forecast import Forecast, forecast
+from prudent.planning.bounds import Target, stage_of
+from prudent.planning.job import Job
 from prudent.planning.options import Options
+from prudent.planning.refine import AIM, coarse_step, modest, short_step
+from prudent.planning.simulate import simulate
 from prudent.policies.distribution import check_alpha
-from prudent.runtime.limits import Limits, Stopped, shown_bytes
-from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain
+from prudent.policies.policy import BudgetPolicy
+from prudent.results.report import Forecast, Report
+from prudent.runtime.limits import Limits, Stopped, go_on, now
 
 NAMED = 5
 """The largest number of states that a note names."""
 
+ESTIMATING = "an estimate of the solve"
 
-WHOLE = ("states", "actions", "outcomes", "goals", "pruned_states", "pruned_actions")
-FLAGS = ("acyclic", "counts", "intervals")
-REAL = ("step", "least_cost", "worst_case", "deviation")
+LITTLE = 1e8
+"""Outcomes times levels, above which the number of levels is estimated more closely than by a bound."""
 
+TAIL, ACTIONS = 200, 10**7
+"""Simulated runs in the tail; and the most actions in all runs."""
 
-@dataclass(frozen=True, repr=False)
-class Report(Shown):
-    """The findings of :func:`prudent.check`; a field is None if a problem hides its value.
-
-    Examples
-    --------
-    >>> import prudent
-    >>> stuck = {"start": {"go": [(0.5, "end", 1), (0.5, "trap", 1)]}, "trap": {"wait": [(1, "trap", 1)]}}
-    >>> report = prudent.check(prudent.build("start", stuck.get, goals=["end"]))
-    >>> report.ok, report.goals, report.problems[0].partition(":")[0]
-    (False, 1, 'no policy reaches a goal of model with probability 1')
-    """
-
-    model: str
-    states: int | None = None
-    actions: int | None = None
-    outcomes: int | None = None
-    goals: int | None = None
-    acyclic: bool | None = None  # whether no state can be visited twice: finite horizon
-    step: float | None = None  # the common step of the costs, if there is one
-    least_cost: float | None = None  # the lowest total cost of any run
-    worst_case: float | None = None  # the minimal worst-case cost; infinite if no policy bounds the cost
-    deviation: float | None = None  # largest |sum of an action's probabilities - 1| as given
-    pruned_states: int | None = None  # states that no plan visits
-    pruned_actions: int | None = None  # actions of the other states that no plan plays
-    counts: bool | None = None  # whether the model was estimated and has the counts of its outcomes
-    intervals: bool | None = None  # whether the model has bounds on its probabilities
-    forecast: Forecast | None = None  # an estimate of what solving takes
-    notes: tuple[str, ...] = field(default=())  # decisions made while reading; what was pruned and why
-    problems: tuple[str, ...] = field(default=())  # what to fix before the model can be solved
-
-    @property
-    def ok(self) -> bool:
-        """Whether the model can be solved."""
-        return not self.problems
-
-    def __repr__(self) -> str:
-        found = "" if self.states is None else f", {self.states:,} states, {self.outcomes:,} outcomes"
-        wrong = "" if self.ok else f", {len(self.problems)} problems"
-        return f"<Report on {self.model}: {self._verdict}{found}{wrong}>"
-
-    @property
-    def _verdict(self) -> str:
-        return "ready to solve" if self.ok else "not ready"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the findings as ``prudent check --json`` prints them; unknown and infinite values are None.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> prudent.check(prudent.domains.figure_2()).to_dict()["states"]
-        4
-        """
-        return plain({"ok": self.ok, **asdict(self)})
-
-    def to_frame(self) -> DataFrame:
-        """Return the findings as a data frame of one row (extra ``frame``); unknown values are missing.
-
-        ``forecast`` has one column per number; notes and problems are text, one line each.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> report = prudent.check(prudent.domains.figure_2())
-        >>> report.to_frame()[["model", "ok", "states", "worst_case", "forecast_levels"]]
-              model    ok  states  worst_case  forecast_levels
-        0  figure-2  True       4        10.0               11
-        """
-        estimates = {} if self.forecast is None else asdict(self.forecast)
-        row = {
-            **asdict(self),
-            **{f"forecast_{item.name}": estimates.get(item.name) for item in fields(Forecast)},
-            "notes": "\n".join(self.notes),
-            "problems": "\n".join(self.problems),
-        }
-        del row["forecast"]
-        kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(REAL, "float64") | dict.fromkeys(FLAGS, "boolean")
-        for item in fields(Forecast):
-            kinds[f"forecast_{item.name}"] = "Int64" if item.type is int else "float64"
-        kinds["forecast_device"] = "object"
-        return frame({name: [value] for name, value in {"ok": self.ok, **row}.items()}).astype(kinds)
-
-    def table(self) -> Table:
-        """Return what ``prudent check`` prints.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> prudent.check(prudent.domains.figure_2()).table().rows[0]
-        ('states', '4', '1 of them goals; finite horizon')
-        """
-        notes = (*(f"note: {note}" for note in self.notes), *(f"problem: {problem}" for problem in self.problems))
-        known = tuple(row for row in self._rows() if row[1])
-        return Table(f"{self.model}: {self._verdict}", known, "lrw", notes=notes)
-
-    def _rows(self) -> list[tuple[str, str, str]]:
-        if self.states is None:
-            return []
-        digits = certain(0.0, self.step is not None and in_hundredths(self.step))
-        horizon = "finite horizon" if self.acyclic else "cyclic"
-        rows = [
-            ("states", _shown(self.states), f"{_shown(self.goals)} of them goals; {horizon}"),
-            ("actions", _shown(self.actions), ""),
-            ("outcomes", _shown(self.outcomes), f"probabilities off by at most {self.deviation:.1g}"),
-            ("cost step", _shown(self.step), ""),
-            (
-                "lowest cost",
-                "" if self.least_cost is None else number(self.least_cost, digits),
-                "if every outcome is the best",
-            ),
-            (
-                "worst-case cost",
-                "" if self.worst_case is None else number(self.worst_case, digits),
-                "minimal over all plans",
-            ),
-            ("pruned", _shown(self.pruned_states), f"states, and {_shown(self.pruned_actions)} actions"),
-        ]
-        if self.counts:
-            rows.append(("counts", _shown(self.outcomes), "--uncertainty 0.95 plans for all models that fit them"))
-        if self.intervals:
-            rows.append(("bounds", _shown(self.outcomes), "--uncertainty own plans for all models within them"))
-        if (takes := self.forecast) is not None:
-            rows += [
-                ("solving takes", _duration(takes.seconds), f"about, at alpha {takes.alpha:g}"),
-                ("", shown_bytes(takes.memory), f"for up to {takes.levels:,} levels of {takes.step:g}"),
-            ]
-            if takes.device == "gpu":
-                rows.append(("on", "gpu", "an NVIDIA GPU would be at least twice as fast (device=, --device)"))
-            if takes.gap > 0:
-                rows.append(("gap", f"{takes.gap:,.3g}", f"about, between the bounds, by rounding to {takes.step:g}"))
-        return rows
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,g}"
-
-
-def _duration(seconds: float) -> str:
-    """Return a time as text, to about two digits."""
-    if np.isnan(seconds):
-        return "unknown"
-    for unit, size in (("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:,.2g} {unit}" if seconds < 100 * size else f"{seconds / size:,.0f} {unit}"
-    return "under 0.1 s" if seconds < 0.1 else f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
+PER_OUTCOME = 80
+"""Bytes per outcome while a model is prepared, measured on large models."""
 
 
 def check(
@@ -306,3 +177,80 @@ def about_avoided(model: SSP, avoided: BoolArray) -> str:
     a, count = int(np.flatnonzero(avoided)[0]), int(avoided.sum())
     place = f"{model.action(a)!r} in {model.state(model.state_of_action(a))!r}"
     return f"{count:,} of the actions may lead to a state from which no goal can be reached, for example {place}"
+
+
+def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Forecast:
+    """Estimate what a solve takes with a given step, or with the step that ``solve`` would choose."""
+    go_on(limits, ESTIMATING)
+    job, began = Job(model, alpha, step, Target(), limits), now()
+    prepared = job.prepared(step)
+    least_worst_case(prepared, limits)
+    go_on(limits, ESTIMATING)
+    if prepared.scale.rounded or not (step is not None or modest(prepared, alpha, limits=limits)):
+        return _rounded(job, prepared, now() - began)
+    before = now() - began
+    levels = _levels(prepared, alpha, limits)
+    seconds = before + levels * seconds_per_level(prepared, least_expected_cost(prepared, limits), levels, limits)
+    memory = solve_bytes(prepared, levels) + PER_OUTCOME * model.n_outcomes
+    device = advised_device(prepared, levels, seconds)
+    return Forecast(alpha, _level(prepared), levels, memory, seconds, 0.0, device)
+
+
+def _levels(prepared: Prepared, alpha: float, limits: Limits) -> int:
+    """Estimate the levels of a sweep, which ends at the optimal CVaR: take that of the policy of least expected cost.
+
+    The policy is simulated; if that would take long, a bound is used.
+    """
+    least = least_expected_cost(prepared, limits)
+    likely = likely_levels(prepared, least, least_worst_case(prepared, limits), alpha, limits)
+    episodes = int(min(TAIL / alpha, ACTIONS / max(float(least.steps(limits)[prepared.start]), 1.0)))
+    if likely * len(prepared.cost) < LITTLE or episodes * alpha < 1:
+        return int(likely)
+    try:
+        policy = BudgetPolicy.of_states(prepared, least.choice)
+        runs = simulate(prepared.model, policy, episodes=episodes, max_steps=ACTIONS)
+    except PrudentError:  # runs are too long
+        return int(likely)
+    return int(min(likely, prepared.scale.in_levels(runs.cvar(alpha)) + 1))
+
+
+def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
+    """Estimate a solve with rounded costs from a coarse one; ``before`` is the number of seconds spent so far."""
+    model = job.model
+    step = max(coarse_step(prepared, job.alpha, job.limits), job.step or 0.0)
+    if step == job.step:
+        coarse = prepared
+    else:
+        coarse = at_step(prepare(model, None, job.limits), step, job.limits) if job.step else job.prepared(step)
+    began = now()
+    try:
+        stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha)
+    except TooLarge:
+        return _unknown(coarse, job.alpha, job.limits)
+    seconds = now() - began
+    gap, least = stage.bracket.gap, 0.0 if prepared.scale.rounded else prepared.scale.level_size
+    wanted = step * min(np.sqrt(AIM * job.target.width(stage.bracket.size) / gap), 1.0) if gap > 0 else step
+    final = job.step or max(short_step(wanted, prepared), least)
+    finer = step / final
+    other = prepared if job.step else at_step(prepared, final, job.limits)
+    levels = int(min(stage.levels * finer, UNREACHED))
+    return Forecast(
+        alpha=job.alpha,
+        step=_level(other),
+        levels=levels,
+        memory=solve_bytes(other, levels) + PER_OUTCOME * model.n_outcomes,
+        seconds=before + seconds * (finer if job.step else 1 + finer),
+        gap=gap / finer**2 if other.scale.rounded else 0.0,
+    )
+
+
+def _unknown(prepared: Prepared, alpha: float, limits: Limits) -> Forecast:
+    """Return the estimate for a solve that is too large even with coarse steps."""
+    least, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
+    levels = int(likely_levels(prepared, least, worst, alpha, limits))
+    return Forecast(alpha, _level(prepared), levels, solve_bytes(prepared, levels), np.nan, np.nan)
+
+
+def _level(prepared: Prepared) -> float:
+    """Return the size of a level: the step that costs are rounded to, or else what all normalised costs share."""
+    return prepared.scale.resolution or prepared.scale.step

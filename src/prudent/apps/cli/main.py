@@ -294,7 +294,7 @@ def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> Non
       prudent check my-model.json --alpha 0.01 --step 0.5
     """
     from prudent.apps.cli.terminal import answer
-    from prudent.planning.check import Report
+    from prudent.results.report import Report
 
     model = ctx.params["model"]
     try:
