@@ -7,10 +7,10 @@ make cycles of negative cost, which :func:`prudent.solve` refuses: shift them fi
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set, Sized
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
 
 from prudent.errors import PrudentError, as_number
 from prudent.io.rewards import check_rule, costs_of
@@ -75,20 +75,12 @@ def from_mdptoolbox(
     >>> prudent.solve(model, alpha=0.1).cvar
     3.0
     """
-    check_rule(cost)
     matrices = _matrices("P", P)
     n_actions, n_states = len(matrices), matrices[0].shape[0]
     reward = _rewards(R, n_actions, n_states)
-    parts = []
-    for a, matrix in enumerate(matrices):
-        entry = matrix.tocoo()
-        value = reward[:, a][entry.row] if isinstance(reward, np.ndarray) else reward[a][entry.row, entry.col]
-        row = entry.row.astype(np.int64) * n_actions + a
-        parts.append((row, entry.col, entry.data, costs_of(cost, np.asarray(value, dtype=np.float64).ravel())))
-    outcomes = tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
-    pairs = (*_every_pair(n_states, n_actions), np.ones(n_states * n_actions, dtype=bool))
-    names = _named("action_names", action_names, n_actions)
-    return _model(pairs, outcomes, n_states, initial, goals, discount, state_names, names, name)
+    action, state = (part.ravel() for part in np.indices((n_actions, n_states)))
+    given = _Given(cost, initial, goals, discount, state_names, action_names, name)
+    return _model(state, action, vstack(matrices), reward, given)
 
 
 def from_quantecon(
@@ -128,10 +120,16 @@ def from_quantecon(
     >>> prudent.solve(model, alpha=1).expected
     2.0
     """
-    check_rule(cost)
-    pairs = s_indices is not None or a_indices is not None
-    reward = _numbers("R", R, (1,) if pairs else (2,))
-    if pairs:
+    listed = s_indices is not None or a_indices is not None
+    reward = _numbers("R", R, (1,) if listed else (2,))
+    if not listed:
+        dense = _numbers("Q", Q, (3,))
+        n_states, n_actions = reward.shape
+        if dense.shape != (n_states, n_actions, n_states):
+            raise PrudentError(f"Q is {dense.shape} and R {reward.shape}; they must be (S, A, S) and (S, A)")
+        state, action = (part.ravel() for part in np.indices((n_states, n_actions)))
+        reward, matrix = reward.ravel(), csr_array(dense.reshape(-1, n_states))
+    else:
         state, action = (_indices(*given) for given in (("s_indices", s_indices), ("a_indices", a_indices)))
         matrix = _matrix("Q", Q)
         if not len(reward) == len(state) == len(action) == matrix.shape[0]:
@@ -142,79 +140,70 @@ def from_quantecon(
         n_states = matrix.shape[1]
         if len(state) and (state.min() < 0 or state.max() >= n_states or action.min() < 0):
             raise PrudentError(f"s_indices must be from 0 to {n_states - 1}, the states of Q, and a_indices at least 0")
-    else:
-        dense = _numbers("Q", Q, (3,))
-        n_states, n_actions = reward.shape
-        if dense.shape != (n_states, n_actions, n_states):
-            raise PrudentError(f"Q is {dense.shape} and R {reward.shape}; they must be (S, A, S) and (S, A)")
-        state, action = _every_pair(n_states, n_actions)
-        reward, matrix = reward.ravel(), csr_array(dense.reshape(-1, n_states))
-    order = np.lexsort((action, state))
-    twice = np.flatnonzero((np.diff(state[order]) == 0) & (np.diff(action[order]) == 0))
-    if len(twice):
-        at = order[twice[0]]
-        raise PrudentError(f"state {state[at]}, action {action[at]} is listed twice; list each pair once")
-    rank = np.argsort(order)
-    entry = matrix.tocoo()
-    outcomes = (rank[entry.row], entry.col, entry.data, costs_of(cost, reward)[entry.row])
-    kept = reward != (np.inf if cost == "as given" else -np.inf)
-    names = _named("action_names", action_names, int(action.max(initial=0)) + 1)
-    rows = (state[order], action[order], kept[order])
-    return _model(rows, outcomes, n_states, initial, goals, discount, state_names, names, name)
+    lacking = reward == (np.inf if cost == "as given" else -np.inf)
+    given = _Given(cost, initial, goals, discount, state_names, action_names, name)
+    return _model(state, action, matrix, reward, given, lacking)
+
+
+class _Given(NamedTuple):
+    """What arrays leave open, as the user gave it."""
+
+    cost: str
+    initial: int | Mapping[int, float]
+    goals: Iterable[int]
+    discount: float
+    state_names: Sequence[Hashable] | None
+    action_names: Sequence[Hashable] | None
+    name: str
 
 
 def _model(
-    pairs: tuple[IntArray, IntArray, BoolArray],
-    outcomes: tuple[Any, ...],
-    n_states: int,
-    initial: int | Mapping[int, float],
-    goals: Iterable[int],
-    discount: float,
-    state_names: Sequence[Hashable] | None,
-    action_names: Sequence[Hashable] | None,
-    name: str,
+    state: IntArray, action: IntArray, matrix: Any, reward: Any, given: _Given, lacking: BoolArray | bool = False
 ) -> SSP:
-    """Return the model of sorted pairs (state, action, whether to keep it) and of outcomes (pair, target, p, cost)."""
-    (state, action, kept), (row, target, chance, cost) = pairs, outcomes
-    ends = _goals(goals, n_states)
-    _check_initial(initial, n_states)
-    going_on = as_number("discount", discount, "a number above 0 and at most 1", lambda x: 0 < x <= 1)
+    """Return the model of pairs of state and action, except those that lack.
+
+    Each pair has a row of probabilities, and a reward or a row of rewards.
+    """
+    rule, n_states = check_rule(given.cost), int(matrix.shape[1])
+    ends, states = _goals(given.goals, n_states), _named("state_names", given.state_names, n_states)
+    names = _named("action_names", given.action_names, int(action.max(initial=0)) + 1)
+    _check_initial(given.initial, n_states)
+    going_on = as_number("discount", given.discount, "a number above 0 and at most 1", lambda x: 0 < x <= 1)
     if not len(ends) and going_on == 1:
         raise PrudentError("goals is empty; name the states where a run ends, or give a discount below 1")
-    kept = kept & ~np.isin(state, ends)
-    used = np.flatnonzero(kept[row] & (chance != 0))
-    row, target, chance, cost = row[used], target[used].astype(np.int64), chance[used], cost[used]
+    order = np.lexsort((action, state))
+    for at in order[1:][(np.diff(state[order]) == 0) & (np.diff(action[order]) == 0)][:1]:
+        raise PrudentError(f"state {state[at]}, action {action[at]} is listed twice; list each pair once")
+    kept = ~(lacking | np.isin(state, ends))
+    entry = matrix.tocoo()
+    used = kept[entry.row] & (entry.data != 0)
+    pair, target, chance = entry.row[used], entry.col[used].astype(np.int64), entry.data[used]
+    cost = costs_of(rule, reward[pair] if isinstance(reward, np.ndarray) else reward[pair, target])
     for o in np.flatnonzero(~np.isfinite(cost))[:1]:
-        at = f"state {state[row[o]]}, action {action[row[o]]}"
+        at = f"state {state[pair[o]]}, action {action[pair[o]]}"
         raise PrudentError(f"{at} has an outcome of cost {cost[o]}; costs are finite numbers")
-    row = (np.cumsum(kept) - 1)[row]
-    goal_numbers, states = ends.tolist(), _named("state_names", state_names, n_states)
+    row = (np.cumsum(kept[order]) - 1)[np.argsort(order)][pair]
+    state, action = state[order][kept[order]], action[order][kept[order]]
+    goals = ends.tolist()
     if going_on < 1:
         row, target = np.concatenate([row, row]), np.concatenate([target, np.full(len(row), n_states)])
         chance, cost = np.concatenate([going_on * chance, (1 - going_on) * chance]), np.concatenate([cost, cost])
-        goal_numbers = [*goal_numbers, n_states]
         states = [*(range(n_states) if states is None else states), "ended"]
-        n_states += 1
+        goals, n_states = [*goals, n_states], n_states + 1
     row, target, cost, chance = merge_outcomes(row, target, cost, chance)
-    number = action[kept]
     model = from_arrays(
-        starts(state[kept], n_states),
-        starts(row, len(number)),
+        starts(state, n_states),
+        starts(row, len(action)),
         chance,
         target,
         cost,
-        initial=initial,
-        goals=goal_numbers,
+        initial=given.initial,
+        goals=goals,
         state_names=states,
-        action_names=number.tolist() if action_names is None else [action_names[a] for a in number.tolist()],
-        name=name,
+        action_names=action.tolist() if names is None else [names[a] for a in action.tolist()],
+        name=given.name,
     )
     return model if going_on == 1 else model.noted(ENDS_AT_RANDOM.format(going_on, 1 - going_on))
-
-
-def _every_pair(n_states: int, n_actions: int) -> tuple[IntArray, IntArray]:
-    """Return the state and the action of each pair, sorted by both."""
-    return np.repeat(np.arange(n_states), n_actions), np.tile(np.arange(n_actions), n_states)
 
 
 def _numbers(name: str, values: Any, dimensions: tuple[int, ...]) -> FloatArray:
@@ -272,7 +261,7 @@ def _matrices(name: str, given: Any) -> list[Any]:
 
 
 def _rewards(given: Any, n_actions: int, n_states: int) -> Any:
-    """Return rewards by state and action, or a list of matrices by transition, one for each action."""
+    """Return rewards by action and state, or a matrix of them by transition."""
     parts = _parts(given)
     if parts and (issparse(parts[0]) or any(_parts(row) for row in _parts(parts[0]))):
         matrices = _matrices("R", given)
@@ -281,16 +270,16 @@ def _rewards(given: Any, n_actions: int, n_states: int) -> Any:
                 f"R is ({len(matrices)}, {matrices[0].shape[0]}, ...), P is ({n_actions}, {n_states}, ...); they must "
                 "have the same actions and states"
             )
-        return matrices
+        return vstack(matrices).tocsr()
     reward = _numbers("R", given.toarray() if issparse(given) else given, (1, 2))
     if reward.ndim == 1 and len(reward) == n_states:
-        return np.repeat(reward[:, None], n_actions, axis=1)
+        return np.tile(reward, n_actions)
     if reward.shape != (n_states, n_actions):
         raise PrudentError(
             f"R has the shape {reward.shape}; with P of {n_actions} actions and {n_states} states it must be "
             f"({n_states},), ({n_states}, {n_actions}) or ({n_actions}, {n_states}, {n_states})"
         )
-    return reward
+    return reward.T.ravel()
 
 
 def _indices(name: str, values: Any) -> IntArray:
