@@ -351,7 +351,7 @@ def test_a_model_too_large_is_refused_and_the_worker_lives_on(strict):
 
 
 def test_kept_answers_are_bounded_and_failures_are_not_kept():
-    from prudent.apps.web.answers import Answers
+    from prudent.apps.web.workers import Answers
 
     async def story():
         answers = Answers(100)

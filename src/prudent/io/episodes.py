@@ -34,6 +34,9 @@ UNSEEN = 0.5
 Counts = dict[tuple[Hashable, Hashable], dict[tuple[Hashable, float], float]]
 """How often (state, action) led to (next state, cost)."""
 
+LIKE = 0.5
+"""How much alike a column's name must be to be offered: next is, for next_state."""
+
 
 def from_episodes(
     table: Any,
@@ -229,10 +232,6 @@ def _model(counts: Counts, start: dict[Hashable, float], possible: SSP | None, n
         notes=tuple(notes),
         count=seen,
     )
-
-
-LIKE = 0.5
-"""How much alike a column's name must be to be offered: next is, for next_state."""
 
 
 def columns_of(table: Any, wanted: dict[str, str]) -> dict[str, list[Any]]:

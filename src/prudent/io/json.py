@@ -53,6 +53,8 @@ OUTCOME: dict[str, type] = {"p": float, "to": str, "cost": float}
 MORE: dict[str, type] = dict.fromkeys(("count", "low", "high"), float)
 """The fields that an outcome may have besides."""
 
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
+
 
 def parse(raw: bytes, path: Path) -> SSP:
     """Return the model in a file's bytes; refuse anything that is not exactly one model."""
@@ -342,9 +344,6 @@ def _count_fields(content: Any) -> int:
         return 0
     objects = [content, *content["transitions"], *chain.from_iterable(rows), start]
     return sum(map(len, objects)) if set(map(type, objects)) == {dict} else 0
-
-
-_quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def content_of(model: SSP) -> bytes:

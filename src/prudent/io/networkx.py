@@ -23,6 +23,17 @@ from prudent.models.build import build
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 
+ROUNDING = {"up": 1.0, "down": 0.0, "nearest": 0.5}
+"""Each direction, with the part of the step below a multiple that is rounded up to it."""
+
+DURATIONS = 100_000
+"""The most durations of one edge."""
+
+NOISE = 1e-7
+"""By how much a distribution function may fall: SciPy computes some by series or quadrature."""
+
+_WANTED = "a number, {time: probability}, (times, probabilities), or a distribution of scipy.stats with its parameters"
+
 
 def from_networkx(
     graph: Any,
@@ -146,18 +157,6 @@ def _time(data: Mapping[str, Any], attribute: str, where: str) -> Any:
     return data[attribute]
 
 
-ROUNDING = {"up": 1.0, "down": 0.0, "nearest": 0.5}
-"""Each direction, with the part of the step below a multiple that is rounded up to it."""
-
-MOST = 100_000
-"""The most durations of one edge."""
-
-NOISE = 1e-7
-"""By how much a distribution function may fall: SciPy computes some by series or quadrature."""
-
-_WANTED = "a number, {time: probability}, (times, probabilities), or a distribution of scipy.stats with its parameters"
-
-
 @dataclass(frozen=True)
 class Grid:
     """How distributions are put on a grid."""
@@ -221,9 +220,9 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
                 "count as that quantile"
             )
         high = _quantile(distribution, 1 - grid.tail)
-    if not high / grid.step < MOST:
+    if not high / grid.step < DURATIONS:
         raise PrudentError(
-            f"{where} is up to {high:g}, more than {MOST:,} times step={grid.step:g}; give a larger step"
+            f"{where} is up to {high:g}, more than {DURATIONS:,} times step={grid.step:g}; give a larger step"
         )
     h, share = grid.step, ROUNDING[grid.rounding]
     if grid.rounding == "up":  # k stands for what lies in ((k - 1) h, k h]

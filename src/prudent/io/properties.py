@@ -26,7 +26,7 @@ from prudent.runtime.atomic_files import read_bytes
 COST, GOAL = "cost", "goal"
 """The reward structure and the label that are used without a property."""
 
-MOST, STARTS = 20, 5
+LISTED, STARTS = 20, 5
 """The most names, and the most initial states, that a message lists."""
 
 NEGATED = "the property maximises rewards, so costs are negated rewards: a cost of -5 is a reward of 5"
@@ -131,8 +131,8 @@ def _nearest(words: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ["one without a name" if name == "" else f'"{printable(name)}"' for name in names[:MOST]]
-    return ", ".join([*shown, *([f"{len(names) - MOST} more"] if len(names) > MOST else [])]) or "none"
+    shown = ["one without a name" if name == "" else f'"{printable(name)}"' for name in names[:LISTED]]
+    return ", ".join([*shown, *([f"{len(names) - LISTED} more"] if len(names) > LISTED else [])]) or "none"
 
 
 def drawn(first: IntArray, initial: Initial | None) -> tuple[Start, tuple[str, ...]]:

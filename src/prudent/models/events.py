@@ -23,14 +23,14 @@ AT_ONCE = 2**15
 END = "end"
 """The goal of runs that the step function ends; it gets primes if a state has that name."""
 
-MOST = 2**31
+TOO_MANY = 2**31
 """The number of states or actions that is too large."""
 
 Size = int | Sequence[int]
 Parts = tuple[IntArray, ...]
 
 
-class _Rows(NamedTuple):
+class _Expanded(NamedTuple):
     """The actions and outcomes of some states, in their order."""
 
     state: IntArray  # the states' numbers in the grid
@@ -42,7 +42,7 @@ class _Rows(NamedTuple):
     probability: FloatArray
 
 
-NONE = _Rows(*(np.zeros(0, dtype=np.int64),) * 5, *(np.zeros(0),) * 2)
+NONE = _Expanded(*(np.zeros(0, dtype=np.int64),) * 5, *(np.zeros(0),) * 2)
 """The rows of no states."""
 
 
@@ -119,7 +119,7 @@ class _Events:
         self.states, self.actions, self.step = states, actions, step
         self.n_states, self.n_actions = prod(states), prod(actions)
         for each, number in (("states", self.n_states), ("actions", self.n_actions)):
-            if number >= MOST:
+            if number >= TOO_MANY:
                 raise PrudentError(
                     f"there are {number:.3g} {each}, too many to build; use prudent.search, which explores only part "
                     "of them"
@@ -172,7 +172,7 @@ class _Events:
             whole_number(place, part, 0, size - 1)
         return int(np.ravel_multi_index(parts, self.states))
 
-    def explored(self, first: list[int], name: str) -> tuple[list[_Rows], BoolArray]:
+    def explored(self, first: list[int], name: str) -> tuple[list[_Expanded], BoolArray]:
         """Return the rows of all states that can be reached, in the order in which they are found, and their numbers.
 
         One more state stands for the end of a run.
@@ -200,7 +200,7 @@ class _Events:
         size = max(AT_ONCE // max(each, 1), 1)
         return (state[begin : begin + size] for begin in range(0, len(state), size))
 
-    def _rows(self, state: IntArray) -> _Rows:
+    def _rows(self, state: IntArray) -> _Expanded:
         """Return the actions and outcomes of some states."""
         at = np.unravel_index(state, self.states)
         if self.allowed is None:
@@ -220,7 +220,7 @@ class _Events:
             np.repeat(np.arange(len(action)), size), successor, cost, probability
         )
         count = size if len(owner) == len(event) else np.bincount(owner, minlength=len(action))
-        return _Rows(state, np.bincount(place, minlength=len(state)), action, count, successor, cost, probability)
+        return _Expanded(state, np.bincount(place, minlength=len(state)), action, count, successor, cost, probability)
 
     def _answer(self, who: Parts, what: Parts, event: IntArray) -> Any:
         """Return the results of the step function; reject one that changes its arguments."""
@@ -273,7 +273,7 @@ class _Events:
 
     def model(
         self,
-        rows: list[_Rows],
+        rows: list[_Expanded],
         met: BoolArray,
         start: dict[int, float],
         action_names: Sequence[Hashable] | None,
@@ -349,14 +349,14 @@ def _array(what: str, values: Any, n: int) -> NDArray[Any]:
     return array
 
 
-def _joined(rows: list[_Rows]) -> _Rows:
+def _joined(rows: list[_Expanded]) -> _Expanded:
     """Return all rows as one; the given rows are released as they are copied."""
     columns = [list(column) for column in zip(*rows, strict=True)]
     rows.clear()
     joined = []
     while columns:
         joined.append(np.concatenate(columns.pop(0)))
-    return _Rows(*joined)
+    return _Expanded(*joined)
 
 
 def _name(parts: tuple[Any, ...]) -> Hashable:

@@ -62,6 +62,11 @@ DPI = 150
 LEFT_OUT = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 """The kinds of files, each with the metadata left out, so that the same picture is the same file."""
 
+FILLS = (
+    "#2F7FBF", "#F4C95D", "#159A78", "#F08A5D", "#8464B4", "#8FD3F4", "#C8553D", "#B5C99A", "#A45C86", "#9AA5B1",
+)  # fmt: skip
+"""Colours of actions with names: the first ones differ in lightness, and all of them suit light and dark pages."""
+
 
 @cache
 def _kinds() -> tuple[Any, Any]:
@@ -239,12 +244,6 @@ def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> Non
     if suffix != ".svg" and theme == "dark":
         raise PrudentError(f"theme is {theme!r}, but {path} has light colours; write an .svg, or leave theme out")
     write_bytes(Path(path), svg(ax.figure, theme) if suffix == ".svg" else _content(ax.figure, suffix))
-
-
-FILLS = (
-    "#2F7FBF", "#F4C95D", "#159A78", "#F08A5D", "#8464B4", "#8FD3F4", "#C8553D", "#B5C99A", "#A45C86", "#9AA5B1",
-)  # fmt: skip
-"""Colours of actions with names: the first ones differ in lightness, and all of them suit light and dark pages."""
 
 
 def actions_of(model: SSP) -> tuple[Hashable, ...]:

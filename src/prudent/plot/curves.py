@@ -44,6 +44,15 @@ BOX = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
 FEW = 15
 """Up to this many stretches of a curve have a dot at the end that counts where they meet."""
 
+SHOWN = {
+    "cvar": "CVaR",
+    "var": "VaR",
+    "expected": "expected cost",
+    "seconds": "seconds",
+    "worst_case": "minimal worst-case cost",
+}
+"""What numbers are called in pictures."""
+
 
 def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the optimal CVaR, its VaR and the lowest expected cost at that CVaR against alpha.
@@ -218,16 +227,6 @@ def _check_chosen(frontier: Frontier, chosen: object) -> None:
             raise PrudentError(
                 "chosen is a plan whose CVaR is unknown, so it cannot be drawn; estimate it with prudent.simulate"
             )
-
-
-SHOWN = {
-    "cvar": "CVaR",
-    "var": "VaR",
-    "expected": "expected cost",
-    "seconds": "seconds",
-    "worst_case": "minimal worst-case cost",
-}
-"""What numbers are called in pictures."""
 
 
 def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | None" = None) -> "Axes":

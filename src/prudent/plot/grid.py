@@ -32,6 +32,9 @@ from prudent.results.plan import Plan
 SMALLEST = 6.0
 """The smallest letters, in points."""
 
+NUMBERED = 330
+"""The most cells of a map that have their action written into them."""
+
 
 def grid(
     plan: Plan,
@@ -200,10 +203,6 @@ def _legend(ax: Any, plan: Plan, cells: dict[Any, Played], title: str) -> None:
         ax, handles, ncols=max(1, min(len(handles), columns)), title=title or None, title_fontsize=9, alignment="left",
         handlelength=1.2, handleheight=1.0, columnspacing=1.4,
     )  # fmt: skip
-
-
-NUMBERED = 330
-"""The most cells of a map that have their action written into them."""
 
 
 def heat_map(

@@ -24,7 +24,7 @@ from prudent.plot.canvas import (
 from prudent.results.decisions import Decision, bands_of, met_of
 from prudent.results.plan import Plan
 
-MOST = 20
+STATES = 20
 """The most states that are drawn unless they are named."""
 
 LONG = 36
@@ -147,10 +147,10 @@ def most_visited(plan: Plan) -> list[Hashable]:
     """
     model, played = plan.model, plan.visits().played
     met = np.add.reduceat(np.append(played, 0.0), model.action_start[:-1]) * (np.diff(model.action_start) > 1)
-    most = np.argsort(-met, kind="stable")[: 10 * MOST]
+    most = np.argsort(-met, kind="stable")[: 10 * STATES]
     most = most[met[most] > 0]
     turning = [s for s in most.tolist() if len(bands_of(plan.policy, model.state(s))) > 1]
-    found: list[Hashable] = [model.state(s) for s in sorted((turning or most.tolist())[:MOST])]
+    found: list[Hashable] = [model.state(s) for s in sorted((turning or most.tolist())[:STATES])]
     if not found:
         raise PrudentError(
             f"no state of {model.name} that runs of the plan visit has a choice; there is nothing to draw"

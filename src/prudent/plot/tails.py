@@ -51,7 +51,7 @@ MEAN, VAR, CVAR = r"$\bullet$", r"$\vert$", r"$\blacksquare$"  # mathtext works 
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _Drawn:
     """One result to be drawn."""
 
     found: Distribution
@@ -205,7 +205,7 @@ def _binned(found: Distribution, weights: FloatArray, edges: FloatArray, missing
 
 def _shown(
     results: tuple[Result, ...], alpha: float | None, labels: Sequence[str] | None, *, bars: bool
-) -> list[_Shown]:
+) -> list[_Drawn]:
     """Check what is to be drawn; return it with its alpha, its name and its looks."""
     if not results:
         raise PrudentError("no result is given; give plans, distributions or simulated runs")
@@ -228,10 +228,10 @@ def _shown(
         style, hatch = STYLES[i % len(STYLES)], HATCHES[i % len(HATCHES)]
         looks = (INK, style, "", (*to_rgb(TAIL), 1.0)) if one else (hue, style, hatch, (*to_rgb(hue), 0.4))
         if isinstance(result, Plan):
-            shown.append(_Shown(result.total_cost(), alpha or result.alpha, name, *looks))
+            shown.append(_Drawn(result.total_cost(), alpha or result.alpha, name, *looks))
         else:
             found = result.distribution if isinstance(result, Runs) else result
-            shown.append(_Shown(found, alpha or usual, name, *looks))
+            shown.append(_Drawn(found, alpha or usual, name, *looks))
     return shown
 
 
@@ -253,7 +253,7 @@ def _labels(results: tuple[Result, ...]) -> list[str]:
     return [label(result) for result in results] if drawn else [""]
 
 
-def _draw_bars(ax: Any, each: _Shown, edges: FloatArray, *, alone: bool) -> float:
+def _draw_bars(ax: Any, each: _Drawn, edges: FloatArray, *, alone: bool) -> float:
     """Draw a histogram with the tail on top, filled if it is alone, else as an outline; return its largest bar."""
     mass = _binned(each.found, each.found.probabilities, edges, each.found.missing)
     worst = np.zeros(len(mass))
@@ -268,7 +268,7 @@ def _draw_bars(ax: Any, each: _Shown, edges: FloatArray, *, alone: bool) -> floa
     return float(mass.max())
 
 
-def _mark_rows(ax: Any, shown: Sequence[_Shown], edges: FloatArray, peak: float) -> None:
+def _mark_rows(ax: Any, shown: Sequence[_Drawn], edges: FloatArray, peak: float) -> None:
     """Draw a row for each result above the rest, with its expected cost, VaR and CVaR, and the legend that names them.
 
     Values outside are marked at the edge.

@@ -24,10 +24,9 @@ from starlette.routing import Route
 from starlette.types import Receive
 
 import prudent
-from prudent.apps.web.answers import Answers
 from prudent.apps.web.guards import Guard, allowed_hosts
 from prudent.apps.web.sessions import ALPHA_MIN, FILES, MEAN, YARDSTICK
-from prudent.apps.web.workers import Busy, Crew, Failed, Refused, TooLong
+from prudent.apps.web.workers import Answers, Busy, Crew, Failed, Refused, TooLong
 from prudent.domains.registry import DOMAINS
 from prudent.methods.registry import METHODS
 from prudent.runtime.limits import available_memory, cores

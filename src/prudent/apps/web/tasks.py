@@ -29,6 +29,18 @@ STEPS = 400
 OUTCOMES = 12
 """The most outcomes of an action that are listed, the likeliest first; the one that happened is always there."""
 
+BARS, ALL_BARS = 80, 800
+"""About the most bars of a distribution between its rare ends, and with them."""
+
+RARE = 1e-3
+"""The probability of each end."""
+
+LONG = 2**25
+"""States times levels above which no task looks at each pair of them: that takes many seconds."""
+
+SAMPLED = 25
+"""Points of the alpha curve where costs are rounded: each is a policy of its own to evaluate."""
+
 
 def played(plan: Plan, seed: int) -> dict[str, Any]:
     """Return a run; the same for the same seed.
@@ -98,19 +110,6 @@ def _expected(told: Explanation) -> float:
 
 def _own(option: Option) -> float:
     return option.expected if option.nominal_expected is None else option.nominal_expected
-
-
-BARS, ALL_BARS = 80, 800
-"""About the most bars of a distribution between its rare ends, and with them."""
-
-RARE = 1e-3
-"""The probability of each end."""
-
-LONG = 2**25
-"""States times levels above which no task looks at each pair of them: that takes many seconds."""
-
-SAMPLED = 25
-"""Points of the alpha curve where costs are rounded: each is a policy of its own to evaluate."""
 
 
 def perform(session: Session, task: str, values: dict[str, str], listener: Tell = None) -> bytes:

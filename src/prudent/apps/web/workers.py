@@ -1,4 +1,8 @@
-"""The worker processes, as the server sees them: hand out a task, wait, stop it, replace one that does not stop."""
+"""The work of the server: answers that are kept or under way, and the processes that compute them.
+
+A task is handed out, waited for, and stopped when nobody waits for it any more.  A process that does not stop is
+replaced.
+"""
 
 import asyncio
 import contextlib
@@ -6,18 +10,87 @@ import json
 import os
 import signal
 import sys
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from prudent.apps.web.worker import LENGTHS
+
+Take = Callable[[bytes], None]
+Work = Callable[[Take, Take], Awaitable[bytes]]
+"""Computes an answer.  It passes an answer that comes when nobody waits any more to the first function, and what it has
+so far to the second."""
 
 GRACE = 0.3
 """Seconds that a task continues after it was given up: if it is done by then, its answer is kept."""
 
 PATIENCE = 1.5
 """Seconds that a task has to stop after a signal, and again after a second one; then its process is replaced."""
+
+
+@dataclass
+class _UnderWay:
+    work: "asyncio.Task[bytes]"
+    waiting: int = 0
+    so_far: bytes | None = None
+
+
+class Answers:
+    """Answers by question, at most ``most`` bytes of them.
+
+    Work is cancelled when nobody waits for it any more.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.size = most, 0
+        self.kept: OrderedDict[str, bytes] = OrderedDict()
+        self.open: dict[str, _UnderWay] = {}
+
+    async def get(self, question: str, work: Work) -> bytes:
+        """Return the answer to a question: kept, under way, or computed now."""
+        if (body := self.kept.get(question)) is not None:
+            self.kept.move_to_end(question)
+            return body
+        found = self.open.get(question)
+        if found is None:
+            found = self.open[question] = _UnderWay(asyncio.ensure_future(self._worked(question, work)))
+        found.waiting += 1
+        try:
+            return await asyncio.shield(found.work)
+        finally:
+            found.waiting -= 1
+            if not found.waiting and not found.work.done():
+                self.open.pop(question, None)
+                found.work.cancel()
+
+    def so_far(self, question: str) -> bytes | None:
+        """Return what is known so far of the answer to a question under way, if anything is."""
+        found = self.open.get(question)
+        return None if found is None else found.so_far
+
+    async def _worked(self, question: str, work: Work) -> bytes:
+        this = asyncio.current_task()
+
+        def tell(body: bytes) -> None:
+            if question in self.open and self.open[question].work is this:
+                self.open[question].so_far = body
+
+        try:
+            body = await work(lambda late: self._keep(question, late), tell)
+        finally:
+            if question in self.open and self.open[question].work is this:
+                del self.open[question]
+        self._keep(question, body)
+        return body
+
+    def _keep(self, question: str, body: bytes) -> None:
+        if len(body) > self.most // 4:
+            return
+        self.size += len(body) - len(self.kept.pop(question, b""))
+        self.kept[question] = body
+        while self.size > self.most:
+            self.size -= len(self.kept.popitem(last=False)[1])
 
 
 class Busy(Exception):
@@ -45,7 +118,7 @@ def _ignore(body: bytes) -> None:
 
 
 @dataclass(eq=False)
-class _Worker:
+class _Process:
     process: asyncio.subprocess.Process
     keys: set[str] = field(default_factory=set)  # the models it has seen
     reading: "asyncio.Task[tuple[dict[str, Any], bytes]] | None" = None
@@ -100,9 +173,9 @@ class Crew:
 
     def __init__(self, size: int, *, waiting: int, limit: float, memory: int, niceness: int = 0) -> None:
         self.size, self.waiting, self.limit, self.memory, self.niceness = size, waiting, limit, memory, niceness
-        self.idle: list[_Worker] = []
-        self.all: set[_Worker] = set()
-        self.queue: deque[asyncio.Future[_Worker]] = deque()
+        self.idle: list[_Process] = []
+        self.all: set[_Process] = set()
+        self.queue: deque[asyncio.Future[_Process]] = deque()
         self.tasks: set[asyncio.Task[None]] = set()  # the loop keeps only weak references
         self.counts = {"answered": 0, "stopped": 0, "replaced": 0, "refused as busy": 0}
         self.closed = False
@@ -116,7 +189,7 @@ class Crew:
         pipe = asyncio.subprocess.PIPE
         # A session of its own: Ctrl-C at the terminal is for the server.
         process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, start_new_session=True)
-        worker = _Worker(process)
+        worker = _Process(process)
         self.all.add(worker)
         try:
             await worker.receive()
@@ -125,7 +198,7 @@ class Crew:
             raise Failed("a worker process did not start; its message is on the server's stderr") from None
         self._release(worker)
 
-    def _release(self, worker: _Worker) -> None:
+    def _release(self, worker: _Process) -> None:
         """Give a worker to the newest task in the queue, since older ones may be given up; else it is idle."""
         while self.queue:
             turn = self.queue.pop()
@@ -134,13 +207,13 @@ class Crew:
                 return
         self.idle.append(worker)
 
-    async def _take(self, key: str) -> _Worker:
+    async def _take(self, key: str) -> _Process:
         """Return an idle worker, one that knows the model if there is one; else wait for one."""
         if self.idle:
             found = next((worker for worker in self.idle if key in worker.keys), self.idle[0])
             self.idle.remove(found)
             return found
-        turn: asyncio.Future[_Worker] = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[_Process] = asyncio.get_running_loop().create_future()
         self.queue.append(turn)
         if len(self.queue) > self.waiting:
             oldest = self.queue.popleft()
@@ -210,7 +283,7 @@ class Crew:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def _stop(self, worker: _Worker, key: str, keep: Callable[[bytes], None]) -> None:
+    async def _stop(self, worker: _Process, key: str, keep: Callable[[bytes], None]) -> None:
         """Wait a moment, then stop a worker's task."""
         for patience in (GRACE, PATIENCE, PATIENCE):
             try:
@@ -229,7 +302,7 @@ class Crew:
             return
         await self._replace(worker)
 
-    async def _replace(self, worker: _Worker) -> None:
+    async def _replace(self, worker: _Process) -> None:
         await worker.end()
         self.all.discard(worker)
         self.counts["replaced"] += 1

@@ -17,14 +17,14 @@ from prudent.errors import PrudentError, naming, printable
 from prudent.io.properties import Initial
 from prudent.io.storm.constants import define
 from prudent.io.storm.model import SILENT, convert, listening, refuse_unfit
-from prudent.io.storm.question import (
+from prudent.io.storm.properties import (
     OUTSIDE,
     chosen,
     means_are_harmless,
-    named_question,
+    named_reward,
     names_of,
     out_of_file,
-    question_of,
+    reward_of,
     transient_names,
 )
 from prudent.io.untrusted import gunzipped
@@ -58,21 +58,21 @@ def read(
             raise PrudentError(f"{place}: constants is {constants!r}; it must be {{name: value}}")
         property, given = out_of_file(stormpy, property, given, names, place, described)
         asked = chosen(stormpy, property, properties, names, place, described)
-        described, asked = define(stormpy, described, asked, question_of(asked, names, place).reward, given, path)
-        question = question_of(asked, names, place)
+        described, asked = define(stormpy, described, asked, reward_of(asked, names, place).reward, given, path)
+        wanted = reward_of(asked, names, place)
         options = stormpy.BuilderOptions([asked], stormpy.io.SymbolicModelDescription(described))
         options.set_build_state_valuations()
         options.set_build_choice_labels()
         options.set_add_out_of_bounds_state()  # else Storm lets variables leave their bounds
         options.set_add_overlapping_guards_label()
-        options.set_scale_and_lift_transition_rewards(means_are_harmless(question, names, described, place))
+        options.set_scale_and_lift_transition_rewards(means_are_harmless(wanted, names, described, place))
         model = stormpy.build_model(described, options=options)
         if OUTSIDE in model.labeling.get_labels():
             options.set_add_out_of_bounds_state(False)
             options.set_exploration_checks()  # they name the place; exact, since they require sums of exactly 1
             stormpy.build_model[stormpy.Rational](described, options=options)
             raise PrudentError(f"{place}: a variable leaves its bounds; fix the update, or widen the bounds")
-        return convert(model, question, place, path.name.split(".")[0], transient_names(described), initial)
+        return convert(model, wanted, place, path.name.split(".")[0], transient_names(described), initial)
 
 
 def read_explicit(path: Path, *, property: str | None = None, initial: Initial | None = None) -> SSP:
@@ -184,4 +184,4 @@ def _converted(stormpy: Any, model: Any, property: Any, place: str, name: str, i
     if not hasattr(property, "get_raw_formula"):
         text, _ = out_of_file(stormpy, property, {}, names, place)
         property = chosen(stormpy, text, (), names, place)
-    return convert(model, named_question(property, names, place), place, name, initial=initial)
+    return convert(model, named_reward(property, names, place), place, name, initial=initial)

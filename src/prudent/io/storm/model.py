@@ -16,10 +16,9 @@ import numpy as np
 
 from prudent.errors import ModelError, PrudentError, needed, printable
 from prudent.io.properties import NEGATED, Initial, drawn, started, traps
-from prudent.io.umb.archive import unpacked
-from prudent.io.umb.arrays import SIZES, Arrays
+from prudent.io.umb.archive import SIZES, Arrays, unpacked
 from prudent.io.umb.names import state_names
-from prudent.io.umb.read import Graph
+from prudent.io.umb.read import TransitionSystem
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
@@ -41,7 +40,7 @@ ONLY = "only fully observed, discrete-time models of one player can be read: DTM
 
 
 @dataclass(frozen=True)
-class Question:
+class TotalReward:
     """Which states of a Storm model become goals, and which rewards become costs."""
 
     goal: Any  # a state formula of Storm's
@@ -89,7 +88,7 @@ def _said(error: Exception) -> str:
 
 def convert(
     model: Any,
-    question: Question,
+    wanted: TotalReward,
     place: str,
     name: str,
     hidden: Sequence[str] = (),
@@ -97,50 +96,50 @@ def convert(
 ) -> SSP:
     """Return a sparse DTMC or MDP as an SSP, with some variables left out of state names; call it while listening."""
     refuse_unfit(model, place)
-    truth = needed("stormpy", "storm").model_checking(model, question.goal, only_initial_states=False)
+    truth = needed("stormpy", "storm").model_checking(model, wanted.goal, only_initial_states=False)
     is_goal = np.zeros(model.nr_states, dtype=bool)
     is_goal[np.fromiter(truth.get_truth_values_vector(), dtype=np.int64)] = True
     if not is_goal.any():
-        raise PrudentError(f"{place}: there is no goal: no state satisfies {question.goal}")
+        raise PrudentError(f"{place}: there is no goal: no state satisfies {wanted.goal}")
     first = np.array(list(model.initial_states), dtype=np.int64)
     if len(first) == 0:
         raise PrudentError(f"{place}: has no initial state; it must have at least one")
-    if len(first) > 1 and initial is None and question.over:
+    if len(first) > 1 and initial is None and wanted.over:
         raise PrudentError(
-            f"{place}: property {printable(question.text)} asks for the {question.over} over {len(first):,} initial "
+            f"{place}: property {printable(wanted.text)} asks for the {wanted.over} over {len(first):,} initial "
             "states; a plan is for one initial state, fixed or drawn: choose it with initial= (--initial), or leave "
             "out the filter"
         )
     start, notes = drawn(first, initial)
     arrays = _arrays(model, hidden)
-    graph = Graph(arrays)
+    graph = TransitionSystem(arrays)
     names = state_names(arrays, graph.n_states, graph.n_states)
     stuck = np.flatnonzero(graph.is_goal & ~is_goal)
     if len(stuck):
         where = stuck[0] if names is None else names[stuck[0]]
         raise PrudentError(f"{place}: state {where!r} has no actions and is not a goal; a dead end must lead to itself")
-    of_state, of_action, of_outcome = _costs(question, arrays, graph)
+    of_state, of_action, of_outcome = _costs(wanted, arrays, graph)
     _refuse_means(model, is_goal, of_action, names, place)
     cost = of_state[graph.outcome_state] + of_action[graph.outcome_action] + of_outcome
-    if question.most:
+    if wanted.most:
         cost, notes = 0.0 - cost, (*notes, NEGATED)  # without negative zeros
     found = graph.model(~is_goal, cost, start, names, name, notes)
     found = started(found, initial, f"{place}: ")
-    if question.most and len(stuck := traps(found)):
-        raise PrudentError(_endless(model, found, stuck, question, place))
+    if wanted.most and len(stuck := traps(found)):
+        raise PrudentError(_endless(model, found, stuck, wanted, place))
     return found
 
 
-def _endless(model: Any, found: SSP, stuck: IntArray, question: Question, place: str) -> str:
+def _endless(model: Any, found: SSP, stuck: IntArray, wanted: TotalReward, place: str) -> str:
     """Return why a maximal reward until a goal is undefined if runs can get stuck, and which goal would fix it."""
     missed, goals = set(stuck.tolist()), set(np.flatnonzero(found.is_goal).tolist())
     labels = {label: set(model.labeling.get_states(label)) for label in sorted(model.labeling.get_labels())}
     fitting = [f'"{label}"' for label, states in labels.items() if missed <= states <= missed | goals]
     if found.state_names is not None:
         fitting.append(f"({str(found.state(stuck[0])).replace(', ', ' & ')})")
-    offer = f"[F {question.goal} | {fitting[0]}]" if fitting else "give such states a label, and name it after F"
+    offer = f"[F {wanted.goal} | {fitting[0]}]" if fitting else "give such states a label, and name it after F"
     return (
-        f"{place}: property {printable(question.text)} asks for the maximal reward until a goal, which is undefined: "
+        f"{place}: property {printable(wanted.text)} asks for the maximal reward until a goal, which is undefined: "
         f"from state {found.state(stuck[0])!r} runs never reach one; if runs end there, make that a goal, too: {offer}"
     )
 
@@ -189,15 +188,15 @@ def _padded(variable: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
     return {"padding": kind.get("size", SIZES[kind["type"]]) + variable.get("is-optional", False)}
 
 
-def _costs(question: Question, arrays: Arrays, graph: Graph) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _costs(wanted: TotalReward, arrays: Arrays, graph: TransitionSystem) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what states, actions and outcomes cost."""
     sizes = {"states": graph.n_states, "choices": graph.n_actions, "branches": len(graph.successor)}
-    if question.reward is None:
+    if wanted.reward is None:
         return np.zeros(graph.n_states), np.ones(graph.n_actions), np.zeros(len(graph.successor))
-    folder, _ = arrays.annotation("rewards", question.reward or NAMELESS, NAMELESS)
+    folder, _ = arrays.annotation("rewards", wanted.reward or NAMELESS, NAMELESS)
     found = []
     for where, n in sizes.items():
-        name, counts = f"{folder}/{where}/values.bin", question.of_states if where == "states" else question.of_actions
+        name, counts = f"{folder}/{where}/values.bin", wanted.of_states if where == "states" else wanted.of_actions
         paid = arrays.numbers(name, n, {"type": "double"}, name) if counts else None
         found.append(np.zeros(n) if paid is None else paid)
     return found[0], found[1], found[2]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError
-from prudent.io.umb.arrays import SIZES, Arrays
+from prudent.io.umb.archive import SIZES, Arrays
 from prudent.io.untrusted import checked, shown
 from prudent.models.rows import IntArray
 
@@ -34,7 +34,7 @@ def state_names(arrays: Arrays, n_named: int, n_states: int) -> list[str] | None
         return found
     texts = _texts(arrays, checked(valuations["states"], dict, "index.json: valuations.states"), n_states)[:n_named]
     times = Counter(texts)
-    free = _Free({(0, text) for text, n in times.items() if n == 1}, " #")
+    free = _Unique({(0, text) for text, n in times.items() if n == 1}, " #")
     return [text if times[text] == 1 else free.name(0, text, s) for s, text in enumerate(texts)]
 
 
@@ -53,13 +53,13 @@ def action_names(arrays: Arrays, n_actions: int, n_choices: int, first: IntArray
     _, which, times = np.unique(first * len(used) + called, return_inverse=True, return_counts=True)
     numbered = (times[which] > 1) | (unlabelled & (action == 0))
     others = np.flatnonzero(np.isin(first, first[numbered]) & ~numbered).tolist()
-    owner, free = first.tolist(), _Free({(int(first[c]), names[c]) for c in others}, "#")
+    owner, free = first.tolist(), _Unique({(int(first[c]), names[c]) for c in others}, "#")
     for c in np.flatnonzero(numbered).tolist():
         names[c] = free.name(owner[c], names[c], c - owner[c])
     return list(names)
 
 
-class _Free:
+class _Unique:
     """Makes names unique by numbers, given the names that are taken."""
 
     def __init__(self, taken: set[tuple[int, str]], mark: str) -> None:

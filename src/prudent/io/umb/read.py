@@ -34,8 +34,7 @@ from prudent.io.properties import (
     started,
     traps,
 )
-from prudent.io.umb.archive import unpacked
-from prudent.io.umb.arrays import Arrays
+from prudent.io.umb.archive import Arrays, unpacked
 from prudent.io.umb.names import action_names, state_names
 from prudent.io.umb.write import AUXILIARY
 from prudent.io.untrusted import checked, shown
@@ -62,7 +61,7 @@ def parse(raw: bytes, path: Path, property: str | None = None, initial: Initial 
         return _model(Arrays(unpacked(raw)), reward, label, path.name.split(".")[0], most, initial)
 
 
-class Graph(Rows):
+class TransitionSystem(Rows):
     """The states, choices and branches of an archive, as states, actions and outcomes."""
 
     def __init__(self, arrays: Arrays) -> None:
@@ -133,7 +132,7 @@ def _model(
     arrays: Arrays, reward: str | None, label: str, name: str, most: bool = False, initial: Initial | None = None
 ) -> SSP:
     _check_system(arrays)
-    graph = Graph(arrays)
+    graph = TransitionSystem(arrays)
     n_states = n_real = graph.n_states
     n_choices = np.diff(graph.action_start)
     if graph.system["#players"] == 0 and (n_choices > 1).any():
@@ -189,7 +188,7 @@ def _labelled(arrays: Arrays, label: str, n_states: int) -> BoolArray:
     return arrays.bits(f"{folder}/states/values.bin", n_states)
 
 
-def _costs(arrays: Arrays, reward: str | None, graph: Graph) -> FloatArray:
+def _costs(arrays: Arrays, reward: str | None, graph: TransitionSystem) -> FloatArray:
     """Return the cost of every branch: the sum of what its state, its choice and the branch itself cost."""
     folder, about = arrays.annotation("rewards", reward, COST)
     if "probability-type" in about:
@@ -224,7 +223,7 @@ def _initial(arrays: Arrays, system: dict[str, Any], n_states: int) -> IntArray:
     return initial
 
 
-def _passed_on(auxiliary: BoolArray, n_real: int, start: Start, graph: Graph) -> tuple[Start, IntArray]:
+def _passed_on(auxiliary: BoolArray, n_real: int, start: Start, graph: TransitionSystem) -> tuple[Start, IntArray]:
     """Return where runs start, and the successor of every outcome, skipping auxiliary states."""
     if not auxiliary[n_real:].all() or (np.diff(graph.action_start)[n_real:] != 1).any():
         raise _strange(auxiliary)

@@ -9,8 +9,7 @@ import prudent
 from prudent.errors import PrudentError
 from prudent.io.json import written_names
 from prudent.io.properties import COST, GOAL
-from prudent.io.umb.archive import packed
-from prudent.io.umb.arrays import bit_array, string_arrays
+from prudent.io.umb.archive import bit_array, packed, string_arrays
 from prudent.io.umb.names import NAMES
 from prudent.models.rows import FloatArray, IntArray, Rows, offsets, row_of
 from prudent.models.ssp import SSP
@@ -20,7 +19,7 @@ DOUBLE, BOOL = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
 
 
 @dataclass(frozen=True)
-class _Graph(Rows):
+class _Written(Rows):
     """A model's arrays with a loop at every goal, and auxiliary states at the end."""
 
     action_start: IntArray  # (n_states + 1,)  where the choices of each state start
@@ -87,7 +86,7 @@ def members_of(model: SSP) -> dict[str, bytes]:
     }
 
 
-def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Graph:
+def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Written:
     """Return the graph of these outcomes, with auxiliary states that pass on, and one that draws the initial state."""
     goal = np.flatnonzero(model.is_goal)
     choice = model.action_start[goal]
@@ -98,7 +97,7 @@ def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Graph:
     alone = np.ones(len(passes_to), dtype=np.int64)
     one = np.ones(int(drawn), dtype=np.int64)
     n_branches = np.insert(np.diff(model.outcome_start), choice, 1)
-    return _Graph(
+    return _Written(
         action_start=offsets(np.concatenate([np.maximum(np.diff(model.action_start), 1), alone, one])),
         outcome_start=offsets(np.concatenate([n_branches, alone, one * len(last)])),
         target=np.concatenate([np.insert(successor, at, goal), passes_to, last]),
@@ -109,7 +108,7 @@ def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Graph:
     )
 
 
-def _names(model: SSP, graph: _Graph) -> tuple[dict[str, bytes], int]:
+def _names(model: SSP, graph: _Written) -> tuple[dict[str, bytes], int]:
     """Return the members that hold names, and the number of distinct actions; numbers need no names."""
     state, action = written_names(model)
     members: dict[str, bytes] = {}

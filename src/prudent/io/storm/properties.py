@@ -8,7 +8,7 @@ from typing import Any
 from prudent.errors import PrudentError, printable
 from prudent.io.properties import COST, GOAL, Names, named_file
 from prudent.io.storm.constants import WORD, Kind, value_text
-from prudent.io.storm.model import OVERLAP, Question, listening
+from prudent.io.storm.model import OVERLAP, TotalReward, listening
 
 OUTSIDE = "out_of_bounds"
 """Storm's label for the state where runs go if a variable leaves its bounds; it exists only if one does."""
@@ -33,19 +33,19 @@ UNNAMED = re.compile(r'(?<![\w"])R(?=\s*(?:min|max)?\s*=\s*\?)')
 """The operator of a property that names no reward structure."""
 
 
-def means_are_harmless(question: Question, names: Names, described: Any, place: str) -> bool:
+def means_are_harmless(wanted: TotalReward, names: Names, described: Any, place: str) -> bool:
     """Return whether Storm may take the mean over an action's outcomes: if these do not count, or all cost the same.
 
     Storm takes the mean for every reward in JANI that is an expression.
     """
-    if question.reward is None or not question.of_actions:
+    if wanted.reward is None or not wanted.of_actions:
         return True
-    if question.reward in names.rewards:
+    if wanted.reward in names.rewards:
         return False
-    if set(WORD.findall(question.reward)) <= {each.name for each in described.constants}:
+    if set(WORD.findall(wanted.reward)) <= {each.name for each in described.constants}:
         return True
     raise PrudentError(
-        f"{place}: property {printable(question.text)}: its reward is an expression, and Storm would take the mean "
+        f"{place}: property {printable(wanted.text)}: its reward is an expression, and Storm would take the mean "
         "over the outcomes of an action; assign the expression to a transient variable, and name that variable"
     )
 
@@ -56,7 +56,7 @@ def out_of_file(
     """Return a property, taken out of its file if it is in one, and the constants that are left for the model."""
 
     def check(text: str) -> None:
-        named_question(_parsed(stormpy, text, names, place, described), names, place)
+        named_reward(_parsed(stormpy, text, names, place, described), names, place)
 
     found = named_file(property)
     if found is None:
@@ -78,7 +78,7 @@ def chosen(
     if len(own) == 1:
         return own[0]
     asked = _parsed(stormpy, _usual(names, place, own) if property is None else property, names, place, described)
-    named_question(asked, names, place)
+    named_reward(asked, names, place)
     return asked
 
 
@@ -101,18 +101,18 @@ def _parsed(stormpy: Any, text: Any, names: Names, place: str, described: Any = 
     return found[0]
 
 
-def named_question(asked: Any, names: Names, place: str) -> Question:
+def named_reward(asked: Any, names: Names, place: str) -> TotalReward:
     """Return what a property asks for; refuse unknown names and list the known ones, which Storm does not."""
-    question, text = question_of(asked, names, place), str(asked.get_raw_formula())
+    wanted, text = reward_of(asked, names, place), str(asked.get_raw_formula())
     for brace, name in re.findall(r'(\{?)"([^"]*)"', text):
         what, known = ("reward", names.rewards) if brace else ("label", (*names.labels, *STORMS_OWN))
         if name not in known:
             at = f"{place}: property {printable(text)}"
             raise PrudentError(f'{at}: there is no {what} "{printable(name)}"; {names.offer(text)}')
-    return question
+    return wanted
 
 
-def question_of(asked: Any, names: Names, place: str) -> Question:
+def reward_of(asked: Any, names: Names, place: str) -> TotalReward:
     """Return what a property asks for; refuse any but a total cost, or reward, until a goal."""
     formula = asked.get_raw_formula()
     path: Any = getattr(formula, "subformula", None)
@@ -153,7 +153,7 @@ def question_of(asked: Any, names: Names, place: str) -> Question:
             reward = "" if "" in names.rewards else names.rewards[0]
         else:
             raise PrudentError(f'{at} names no reward structure; write R{{"name"}}; {offer}')
-    return Question(
+    return TotalReward(
         path.subformula,
         reward,
         of_states="exit" in counted,
@@ -172,11 +172,11 @@ def _fitting(properties: Sequence[Any], names: Names, place: str) -> list[Any]:
     least, most = list[Any](), list[Any]()
     for each in properties:
         with suppress(PrudentError):
-            (most if question_of(each, names, place).most else least).append(each)
+            (most if reward_of(each, names, place).most else least).append(each)
     fitting = least or most
     for each in [] if fitting else properties:
         if "min=? [F []" in str(each.get_raw_formula()):
-            question_of(each, names, place)
+            reward_of(each, names, place)
     return fitting
 
 
