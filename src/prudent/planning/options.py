@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from prudent.errors import PrudentError, as_number
 from prudent.methods.objectives import Objective
 from prudent.methods.registry import chosen
-from prudent.runtime.limits import Limits
-from prudent.runtime.ranks import Ranks
 
 if TYPE_CHECKING:
     from prudent.methods.cvar_wc import CvarWC
     from prudent.models.intervals import Intervals
+    from prudent.runtime.limits import Limits
+    from prudent.runtime.ranks import Ranks
 
 GOALS = ("sure", "likeliest")
 """What plans must do: reach a goal for sure, or with the maximal probability."""
@@ -106,8 +106,10 @@ class Options:
         """Return the options among a verb's arguments."""
         return cls(verb, **{name: arguments[name] for name in taken_by(verb)})
 
-    def limits(self, ranks: Ranks | None = None) -> Limits:
+    def limits(self, ranks: "Ranks | None" = None) -> "Limits":
         """Return the limits, and start the clock."""
+        from prudent.runtime.limits import Limits  # not at once: the command reads this table before it loads kernels
+
         return Limits.of(self.memory, self.time_limit, None, self.threads, self.device, ranks)
 
     def given(self, name: str) -> bool:
