@@ -42,6 +42,9 @@ CLOSE = 1e-5
 STEEP = 1e6
 """A weight that stands for CVaR alone."""
 
+BESIDE = 1e-3
+"""How far, relatively, a weight is from one at which two policies are equally good, so that one of them is better."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -71,31 +74,8 @@ class Weighing:
 
     @cached_property
     def safest(self) -> Found:
-        """The lowest expected cost among policies of minimal CVaR."""
-        return self._at(self.explored.swept.choice, self.explored.budgets(self.alpha)[0])
-
-    @cached_property
-    def cheapest(self) -> Found:
-        """The minimal CVaR among policies of lowest expected cost; if that is above ``upto``, any of them.
-
-        The exact method finds it, from their actions alone.
-        """
-        prepared, least = self.prepared, self.explored.expected
-        after = np.bincount(
-            prepared.outcome_action,
-            weights=prepared.probability * least.value[prepared.successor],
-            minlength=prepared.n_actions,
-        )
-        here = least.value[prepared.action_state]
-        used = prepared.mean_cost + after <= here * (1 + TIE)
-        used |= prepared.playing(least.choice)
-        only = restrict_to(prepared, used)
-        most = UNREACHED if self.upto is None else self.most
-        found = self._unless_stopped(explore(only, self.alpha, self.limits, bounded=False, most=most))
-        kept = np.append(np.flatnonzero(used), 0)  # goals have no action
-        action = kept[only.action_start[:-1] + found.swept.choice]
-        choice = np.where(prepared.is_goal, 0, action - prepared.action_start[:-1])
-        return self._at(choice.astype(choice_type(prepared)), found.budgets(self.alpha)[0])
+        """The lowest expected cost among policies of minimal CVaR, up to ties."""
+        return self._swept_at(self.explored, self.explored.swept.choice)
 
     @cached_property
     def most(self) -> int:
@@ -141,12 +121,41 @@ class Weighing:
             bound = min(bound, weight * (len(low) - self.prepared.scale.rounded) + self.explored.least)
         self.lines.append((weight, bound))
 
+    def _swept_at(self, explored: Explored, choice: NDArray[np.generic]) -> Found:
+        """Return the best point of a sweep for CVaR alone, up to ties; ``choice`` has its actions."""
+        budget = explored.budgets(self.alpha)[0]
+        excess, mean = float(explored.swept.excess[budget]), float(explored.swept.mean[budget])
+        return Found(mean, budget + excess / self.alpha, choice[: budget + 1], budget)
+
     def _at(self, choice: NDArray[np.generic], budget: int) -> Found:
         choice = choice[: budget + 1]
         policy = BudgetPolicy.of_rows(self.prepared, choice)
         values = backward_from_each(policy, self.explored.expected, self.limits.without_time)
         excess, _, mean = values[:, budget].tolist()
         return Found(mean, budget + excess / self.alpha, choice, budget)
+
+    @cached_property
+    def cheapest(self) -> Found:
+        """The minimal CVaR among policies of lowest expected cost; if that is above ``upto``, any of them.
+
+        The exact method finds it, up to ties, from their actions alone.
+        """
+        prepared, least = self.prepared, self.explored.expected
+        after = np.bincount(
+            prepared.outcome_action,
+            weights=prepared.probability * least.value[prepared.successor],
+            minlength=prepared.n_actions,
+        )
+        here = least.value[prepared.action_state]
+        used = prepared.mean_cost + after <= here * (1 + TIE)
+        used |= prepared.playing(least.choice)
+        only = restrict_to(prepared, used)
+        most = UNREACHED if self.upto is None else self.most
+        found = self._unless_stopped(explore(only, self.alpha, self.limits, bounded=False, most=most))
+        kept = np.append(np.flatnonzero(used), 0)  # goals have no action
+        action = kept[only.action_start[:-1] + found.swept.choice]
+        choice = np.where(prepared.is_goal, 0, action - prepared.action_start[:-1])
+        return self._swept_at(found, choice.astype(choice_type(prepared)))
 
     def _unless_stopped(self, explored: Explored) -> Explored:
         if explored.stopped:
@@ -165,7 +174,7 @@ class Single:
     @property
     def weights(self) -> list[float]:
         """The weights that decide, to be tried at a finer step."""
-        return [weight for weight, _ in self._sweeps]
+        return [weight * (1 + BESIDE) for weight, _ in self._sweeps[-1:]]
 
     def begin(self, cap: float) -> bool:
         """Begin with the cheapest policies; return whether one is within a cap."""
@@ -197,19 +206,15 @@ class Single:
         return _best(weight, swept)
 
     def best(self, cap: float) -> Found | None:
-        """Return the best point found with a CVaR up to a cap."""
+        """Return the best point found with a CVaR up to a cap, up to ties."""
         known = [each for each in self._known if each.cvar <= cap]
         known += [each for weight, swept in self._sweeps if (each := _within(weight, swept, cap))]
-        for each in sorted(known, key=lambda each: each.expected):
-            if (found := self.weighing.valued(each)).cvar <= cap:  # ties may make it larger
-                return found
-        return None
+        return min(known, key=lambda each: each.expected, default=None)
 
     def least_expected(self, upto: float) -> float:
         """Return a lower bound on the expected cost of all policies with a true CVaR up to a value."""
-        if self.weighing.prepared.scale.rounded:
-            for weight in sorted(self.weights)[:1]:
-                self.weighing.bound(weight)
+        if self.weighing.prepared.scale.rounded and self._sweeps:
+            self.weighing.bound(min(weight for weight, _ in self._sweeps))
         return self.bound_so_far(upto)
 
     def bound_so_far(self, upto: float) -> float:

@@ -15,7 +15,7 @@ each level and is concave from there to the next.  So between two levels it is a
 the right at both.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from prudent.engine.sweep.task import EXCESS, Swept
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Terms
-from prudent.methods.mean_cvar import CLOSE, CLOSED, TASK, Found, Weighing, beneath
+from prudent.methods.mean_cvar import BESIDE, CLOSE, CLOSED, TASK, Found, Weighing, beneath
 from prudent.models.rows import FloatArray
 from prudent.policies.chain import backward_from_each
 from prudent.policies.policy import BudgetPolicy
@@ -33,6 +33,12 @@ from prudent.runtime.limits import Stopped
 
 STEEPER, STEEPEST = 100.0, 1e6
 """The factor by which slopes grow if the points to mix give no new one, and the steepest slope."""
+
+INSIDE = 1e-9
+"""By how much a mixture plays its first policy more often than it must: its excess is known up to rounding errors."""
+
+FAR = 1e100
+"""Larger than any excess."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +61,13 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class _Touched:
-    """The points that one sweep found, one for every budget w."""
+class _Point:
+    """The point that one sweep found for every budget w."""
 
     slope: float
     mean: FloatArray  # (n_levels,)  E[C]
     excess: FloatArray  # (n_levels,)  E[(C - w)+]
-    low: FloatArray  # (n_levels,)  a lower bound on mean + slope * excess of every policy
+    low: FloatArray  # (n_levels,)  a lower bound on mean + slope * excess of every policy, or on the excess alone
     choice: NDArray[np.generic]
 
 
@@ -70,29 +76,41 @@ class Mixing:
 
     def __init__(self, weighing: Weighing) -> None:
         self.weighing = weighing
-        self.weights: list[float] = []  # those that decide; to be tried at a finer step
         self._levels: FloatArray = np.arange(weighing.most + 1, dtype=np.float64)
-        self._touched: list[_Touched] = []
+        self._points = [_point(weighing, np.inf, weighing.explored.swept)]
+        self._least = self._points[0].low  # a lower bound on every policy's excess, for every budget
+        self._cheapest: Found | None = None
+        self._mixed: _Mixed | None = None
+
+    @property
+    def weights(self) -> list[float]:
+        """The weights that decide, to be tried at a finer step: on both sides of the one that mixes."""
+        slope = self._mixing_slope
+        return (
+            [slope * self.weighing.alpha * (1 + beside) for beside in (-BESIDE, BESIDE)] if 0 < slope < np.inf else []
+        )
 
     def begin(self, cap: float) -> bool:
-        """Begin with the ends of the trade-off; return whether the cheapest one is within a cap."""
-        self._touched = [_safest(self.weighing), _touch(self.weighing, self.weighing.cheapest.choice)]
-        return self.weighing.cheapest.cvar <= cap
+        """Begin with the cheapest policies; return whether one is within a cap."""
+        self._cheapest = self.weighing.cheapest
+        return self._cheapest.cvar <= cap
 
     def search(self, cap: float, most: int) -> None:
-        """Look for the points to mix for a cap."""
+        """Look for the points to mix for a cap, from both ends of the trade-off."""
         steeper = 1.0
+        if self.begin(cap):
+            return
+        self._know_least()
+        self._points.append(_evaluated(self.weighing, self.weighing.cheapest.choice))
         for _ in range(most):
-            bound = self._bound(cap)
-            value, first, second = _mixed(self._touched, *self._allowed(cap))
+            bound, mixed = self._bound(cap), self._mix(cap)
             w = int(np.argmin(bound))
             close = CLOSE if self.weighing.prepared.scale.rounded else CLOSED
-            if value[w] - bound[w] <= close * abs(value[w]) or value.min() - bound[w] <= close * abs(bound[w]):
+            least = float(mixed.mean.min())
+            if mixed.mean[w] - bound[w] <= close * abs(mixed.mean[w]) or least - bound[w] <= close * abs(bound[w]):
                 break
-            one, other = self._touched[first[w]], self._touched[second[w]]
-            fall = float(one.mean[w] - other.mean[w]), float(other.excess[w] - one.excess[w])
-            slope = fall[0] / fall[1] if min(fall) > 0 else 0.0
-            if any(abs(each.slope - slope) <= 1e-12 * slope for each in self._touched):
+            slope = mixed.slope(self._points, w)
+            if any(abs(each.slope - slope) <= 1e-12 * slope for each in self._points):
                 # The points give no new slope, for example if no excess is allowed: the excess has to weigh more.
                 slope = steeper = steeper * STEEPER
                 if slope > STEEPEST:
@@ -101,35 +119,52 @@ class Mixing:
 
     def take(self, weight: float, cap: float) -> None:
         """Sweep for a weight."""
-        swept = self.weighing.sweep(weight, bounded=False)
-        self._touched.append(_touched(self.weighing, weight / self.weighing.alpha, swept))
-        value, first, second = _mixed(self._touched, *self._allowed(cap))
-        w = int(np.argmin(value))
-        slopes = {self._touched[i].slope for i in (first[w], second[w], -1)} - {0.0, np.inf}
-        self.weights = [slope * self.weighing.alpha for slope in sorted(slopes)]
+        self._points.append(
+            _point(self.weighing, weight / self.weighing.alpha, self.weighing.sweep(weight, bounded=False))
+        )
 
-    def best(self, cap: float) -> Mixture | None:
-        """Return the best mixture found with a CVaR up to a cap."""
-        if not self._touched:
+    def best(self, cap: float) -> Found | Mixture | None:
+        """Return the best mixture found with a CVaR up to a cap, up to ties."""
+        if self._cheapest is not None and self._cheapest.cvar <= cap:
+            return self._cheapest
+        mixed = self._mix(cap)
+        w = int(np.argmin(mixed.mean))
+        if not np.isfinite(mixed.mean[w]):
             return None
-        allowed, margin = self._allowed(cap)
-        value, first, second = _mixed(self._touched, allowed, margin)
-        w = int(np.argmin(value))
-        if not np.isfinite(value[w]):
-            return None
-        return _mixture(self.weighing, self._touched[first[w]], self._touched[second[w]], w, float(allowed[w]))
+        points = self._points[mixed.first[w]], self._points[mixed.second[w]]
+        return _mixture(self.weighing, *points, w, float(mixed.allowed[w]))
 
     def least_expected(self, upto: float) -> float:
         """Return a lower bound on the expected cost of all mixtures with a true CVaR up to a value."""
         if self.weighing.prepared.scale.rounded:
-            return _surely(self.weighing, [weight / self.weighing.alpha for weight in self.weights], upto)
+            return _surely(self.weighing, self._mixing_slope, upto)
+        if int(np.argmin(self._bound(upto))) >= len(self.weighing.explored.swept.low):
+            self._know_least()
         return self.bound_so_far(upto)
 
     def bound_so_far(self, upto: float) -> float:
         """Return the same from the sweeps that were finished."""
-        if self.weighing.prepared.scale.rounded or not self._touched:
+        if self.weighing.prepared.scale.rounded:
             return self.weighing.explored.least
         return float(self._bound(upto).min())
+
+    def _know_least(self) -> None:
+        """Find the least excess for the budgets, too, that the sweep for CVaR alone did not reach."""
+        self._points.append(_safest(self.weighing))
+        self._least = self._points[-1].low
+
+    @property
+    def _mixing_slope(self) -> float:
+        """The slope between the two points of the best mixture; if it is no mixture, that of the last sweep."""
+        mixed = self._mixed
+        return (mixed and mixed.slope(self._points, int(np.argmin(mixed.mean)))) or self._points[-1].slope
+
+    def _mix(self, cap: float) -> "_Mixed":
+        """Return the mixtures of all points."""
+        if self._mixed is None or self._mixed.cap != cap:
+            self._mixed = _Mixed(cap, *self._allowed(cap))
+        self._mixed.add(self._points)
+        return self._mixed
 
     def _allowed(self, cap: float) -> tuple[FloatArray, FloatArray]:
         """Return the largest excess within a cap for every budget w, and its rounding error."""
@@ -140,75 +175,93 @@ class Mixing:
         """Return, for every w, a lower bound on the expected cost within a cap; if costs are rounded, only a guide."""
         allowed, margin = self._allowed(cap)
         bound = np.full(len(self._levels), self.weighing.explored.least)
-        for each in self._touched[2:]:
-            bound = np.maximum(bound, beneath(each.low, each.slope, allowed))
-        bound[(allowed + margin < 0) | (self._touched[0].excess > allowed + margin)] = np.inf
+        for each in self._points:
+            if 0 < each.slope < np.inf:
+                bound = np.maximum(bound, beneath(each.low, each.slope, allowed))
+        bound[(allowed + margin < 0) | (self._least > allowed + margin)] = np.inf
         return bound
 
 
-def _surely(weighing: Weighing, slopes: list[float], cap: float) -> float:
+class _Mixed:
+    """For every budget, the lowest mean of mixtures within a cap, and which two points are mixed."""
+
+    def __init__(self, cap: float, allowed: FloatArray, margin: FloatArray) -> None:
+        self.cap, self.allowed, self.margin = cap, allowed, margin
+        self.mean = np.full(len(allowed), np.inf)
+        self.first, self.second = np.zeros((2, len(allowed)), dtype=np.int64)
+        self._count = 0  # points that were mixed with each other
+
+    def add(self, points: list[_Point]) -> None:
+        """Mix the points that are new with each other and with all before."""
+        for i in range(self._count, len(points)):
+            for j in range(i + 1):
+                self._mix(points, i, j)
+                if j < i:
+                    self._mix(points, j, i)
+        self._count = len(points)
+
+    def slope(self, points: list[_Point], w: int) -> float:
+        """Return the slope between the two points mixed at a budget; 0 if it is one point."""
+        one, other = points[self.first[w]], points[self.second[w]]
+        fall = float(one.mean[w] - other.mean[w]), float(other.excess[w] - one.excess[w])
+        return fall[0] / fall[1] if min(fall) > 0 else 0.0
+
+    def _mix(self, points: list[_Point], i: int, j: int) -> None:
+        """Mix a point within the cap with another one."""
+        one, other = points[i], points[j]
+        fits = (one.excess <= self.allowed + self.margin) & (self.allowed >= -self.margin)
+        width = other.excess - one.excess
+        share = np.where(width > 0, (other.excess - self.allowed) / np.where(width > 0, width, 1.0), 1.0)
+        share = np.clip(share, 0.0, 1.0)
+        mean = np.where(fits, share * one.mean + (1 - share) * other.mean, np.inf)
+        better = mean < self.mean
+        self.mean[better], self.first[better], self.second[better] = mean[better], i, j
+
+
+def _surely(weighing: Weighing, slope: float, cap: float) -> float:
     """Return a lower bound on the expected cost of all mixtures within a cap, from costs rounded down."""
-    prepared, alpha, explored = weighing.prepared, weighing.alpha, weighing.explored
-    most = weighing.most
-    bound = np.full(most, explored.least)  # row w: for budgets from w to w + 1
-    for slope in slopes:
-        terms = Terms(1.0, slope)
-        low, stopped = surely_above(prepared, weighing.limits, most=most + 1, terms=terms)
-        if stopped:
-            raise Stopped(stopped, TASK)
-        low = low[: most + 1]
-        low = beneath(low, slope, alpha * (cap - np.arange(len(low), dtype=np.float64)))
-        bound[: len(low) - 1] = np.maximum(bound[: len(low) - 1], np.minimum(low[1:], low[:-1]))
+    alpha, least, most = weighing.alpha, weighing.explored.least, weighing.most
+    if not 0 < slope < np.inf:
+        return least
+    low, stopped = surely_above(weighing.prepared, weighing.limits, most=most + 1, terms=Terms(1.0, slope))
+    if stopped:
+        raise Stopped(stopped, TASK)
+    low = low[: most + 1]
+    low = beneath(low, slope, alpha * (cap - np.arange(len(low), dtype=np.float64)))
+    bound = np.full(most, least)  # row w: for budgets from w to w + 1
+    bound[: len(low) - 1] = np.maximum(least, np.minimum(low[1:], low[:-1]))
     return float(bound[: max(int(np.floor(cap)) + 1, 1)].min())
 
 
-def _mixed(
-    touched: list[_Touched], allowed: FloatArray, margin: FloatArray
-) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64]]:
-    """Return, for every w, the lowest mean of mixtures within the allowed excess, and the two points mixed."""
-    value = np.full(len(allowed), np.inf)
-    first, second = np.zeros(len(allowed), dtype=np.int64), np.zeros(len(allowed), dtype=np.int64)
-    for i, one in enumerate(touched):
-        fits = (one.excess <= allowed + margin) & (allowed >= -margin)
-        for j, other in enumerate(touched):
-            width = other.excess - one.excess
-            share = np.where(width > 0, (other.excess - allowed) / np.where(width > 0, width, 1.0), 1.0)
-            share = np.clip(share, 0.0, 1.0)
-            mean = np.where(fits, share * one.mean + (1 - share) * other.mean, np.inf)
-            better = mean < value
-            value, first, second = (
-                np.where(better, mean, value),
-                np.where(better, i, first),
-                np.where(better, j, second),
-            )
-    return value, first, second
-
-
-def _mixture(weighing: Weighing, one: _Touched, other: _Touched, w: int, allowed: float) -> Mixture:
+def _mixture(weighing: Weighing, one: _Point, other: _Point, w: int, allowed: float) -> Mixture:
     found = [
         Found(float(each.mean[w]), w + float(each.excess[w]) / weighing.alpha, each.choice[: w + 1], w)
         for each in (one, other)
     ]
     width = float(other.excess[w] - one.excess[w])
-    share = min(max((float(other.excess[w]) - allowed) / width, 0.0), 1.0) if width > 0 else 1.0
+    share = min(max((float(other.excess[w]) - allowed) / width + INSIDE, 0.0), 1.0) if width > 0 else 1.0
     return Mixture(found[0], found[1], share)
 
 
-def _safest(weighing: Weighing) -> _Touched:
+def _safest(weighing: Weighing) -> _Point:
     """Sweep with the excess as first and the mean as second objective."""
     prepared, worst = weighing.prepared, least_worst_case(weighing.prepared)
     value = worst.value.copy()
     value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too
-    swept = weighing.swept(weighing.explored.expected.base, WorstCase(value, worst.action_value), EXCESS, bounded=False)
-    return _touched(weighing, np.inf, swept)
+    worst = WorstCase(value, worst.action_value)
+    return _point(weighing, np.inf, weighing.swept(weighing.explored.expected.base, worst, EXCESS, bounded=False))
 
 
-def _touched(weighing: Weighing, slope: float, swept: Swept) -> _Touched:
-    low = swept.excess if weighing.prepared.scale.rounded else swept.low  # if rounded, only a guide
-    return replace(_touch(weighing, swept.choice), slope=slope, low=low)
+def _point(weighing: Weighing, slope: float, swept: Swept) -> _Point:
+    """Return the point of a sweep for a slope; it is out of reach for budgets that the sweep did not reach."""
+    levels, low = weighing.most + 1, swept.excess if weighing.prepared.scale.rounded else swept.low
+    excess = swept.excess if np.isinf(slope) else np.maximum(swept.excess - swept.mean, 0.0) / slope
+    more = 0, max(levels - len(excess), 0)
+    low, excess = (np.pad(row[:levels], more, constant_values=far) for row, far in ((low, 0.0), (excess, FAR)))
+    return _Point(slope, np.pad(swept.mean[:levels], more), excess, low, swept.choice)
 
 
-def _touch(weighing: Weighing, choice: NDArray[np.generic]) -> _Touched:
+def _evaluated(weighing: Weighing, choice: NDArray[np.generic]) -> _Point:
     """Evaluate a policy from every budget; above its own budget it plays as at its own."""
     missing = weighing.most + 1 - len(choice)
     if missing > 0:
@@ -216,4 +269,4 @@ def _touch(weighing: Weighing, choice: NDArray[np.generic]) -> _Touched:
     choice = choice[: weighing.most + 1]
     policy = BudgetPolicy.of_rows(weighing.prepared, choice)
     excess, _, mean = backward_from_each(policy, weighing.explored.expected, weighing.limits.without_time)
-    return _Touched(0.0, mean, excess, np.full(len(mean), -np.inf), choice)
+    return _Point(0.0, mean, excess, np.full(len(mean), -np.inf), choice)

@@ -16,12 +16,13 @@ from prudent.engine.prepared import Prepared
 from prudent.engine.values.bellman import UNIT
 from prudent.errors import TooLarge
 from prudent.kernels.choices import Choices
-from prudent.methods.exact import Explored
+from prudent.methods.exact import SECOND, Explored
 from prudent.methods.mean_cvar import Found, Single, Weighing
 from prudent.methods.mixture import Mixing, Mixture
 from prudent.methods.solution import Solution
+from prudent.policies.chain import backward
 from prudent.policies.mixed import MixedPolicy
-from prudent.policies.own_tail import own_tail
+from prudent.policies.own_tail import OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.tables import certain, number
@@ -79,36 +80,46 @@ class Room:
 
     def chosen(self, optimum: Solution, limits: Limits) -> Solution:
         """Return the best policy found whose own CVaR is within the limit; ``optimum`` is."""
-        prepared, expected = self.weighing.prepared, self.weighing.explored.expected
-        best, charged, worth = optimum, self.charged, 0.0
+        prepared, best, charged, worth = self.weighing.prepared, optimum, self.charged, 0.0
         for _ in range(TRIES):
             found = self.search.best(self._cap(charged))
             if found is None and best is optimum and isinstance(self.search, Single) and self.search.weights:
-                weight = STEEPER * max(self.search.weights)
-                if stopping(partial(self.search.take, weight, self._cap(charged))):
+                if stopping(partial(self.search.take, STEEPER * max(self.search.weights), self._cap(charged))):
                     break
                 continue
             if found is None or found.expected >= best.expected - worth:
                 break
             policy = _policy(prepared, found)
             try:
-                own = own_tail(policy, expected, found.cvar, self.weighing.alpha, limits=limits)
+                own = self._own(policy, found, limits)
             except Stopped:
                 break
-            upper = min(own.upper, found.cvar) if prepared.scale.rounded else found.cvar
-            if upper <= self.allowed + self.margin:
+            if own.upper <= self.allowed + self.margin:
                 best = replace(
                     optimum,
                     policy=policy,
                     var=own.var,
-                    cvar=np.nan if own.notes else min(own.cvar, found.cvar),
-                    expected=found.expected,
+                    cvar=own.cvar,
+                    expected=own.mean,
                     steps=own.steps,
                     notes=(*_drawn(prepared, policy, found), *own.notes),
                 )
+                if not prepared.scale.rounded:
+                    break
             worth = GAIN * (optimum.expected - best.expected)
-            charged = found.cvar - upper - max(upper - self.allowed, 0.0) / 4  # somewhat less, to come inside
+            charged = found.cvar - own.upper - max(own.upper - self.allowed, 0.0) / 4  # somewhat less, to come inside
         return best
+
+    def _own(self, policy: BudgetPolicy, found: Found | Mixture, limits: Limits) -> OwnTail:
+        """Return a policy's own tail, from its distribution or, if that is not known well, backwards."""
+        expected, alpha = self.weighing.explored.expected, self.weighing.alpha
+        own, rounded = own_tail(policy, expected, found.cvar, alpha, limits=limits), policy.prepared.scale.rounded
+        if not (own.notes or own.error > SECOND):
+            return own if rounded else replace(own, upper=own.cvar)
+        values = [(share, part.level, backward(part, expected, limits)) for share, part in policy.parts]
+        cvar = sum(share * (budget + each.excess / alpha) for share, budget, each in values)
+        mean, upper = sum(share * each.mean for share, _, each in values), min(own.upper, cvar)
+        return replace(own, cvar=np.nan if own.notes else min(own.cvar, cvar), mean=mean, upper=upper)
 
 
 def _policy(prepared: Prepared, found: Found | Mixture) -> BudgetPolicy:

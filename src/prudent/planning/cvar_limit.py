@@ -107,7 +107,8 @@ def solve_within(job: Job, cap: Cap) -> Plan:
     kept = most >= bracket.upper or (bracket.closed and not optimum.stopped)
     least = float(surely_expected(safest.prepared)[safest.prepared.start])
     found = _stage(safest, replace(optimum, expected_lower=least), safest.stopped)
-    if kept and not optimum.stopped and safest.stopped != "interrupted":
+    cheapest = found.bracket.closed  # then no plan has a lower expected cost
+    if kept and not (cheapest or optimum.stopped or safest.stopped == "interrupted"):
         limit = Limit(most if exact else max(most, bracket.upper), upto, cap.randomise)
         with job.limits:
             found = _attempt(job, safest, limit)
@@ -188,17 +189,20 @@ def _attempt(job: Job, safest: Stage[_Safest], limit: Limit) -> Stage[Solution]:
 def _search(job: Job, here: Room, limit: Limit, safest: Stage[_Safest]) -> None:
     """Try the weights that decide; if there are many levels, seek them with costs rounded to a coarser step."""
     levels, scale = len(here.weighing.explored.swept.excess), safest.prepared.scale
-    if here.search.begin(here.cap):
-        return None
-    if levels <= 2 * SEARCHED:
-        return here.search.search(here.cap, WEIGHTS)
-    coarse = job.prepared(short_step(scale.level_size * min(levels / SEARCHED, COARSER), safest.prepared))
-    rough = explore(coarse, job.alpha, job.limits, bounded=False)
-    there = Room.of(rough, job.alpha, job.limits, limit, safest.bracket.upper)
-    there.search.begin(there.cap)
-    there.search.search(there.cap, WEIGHTS)
-    for weight in there.search.weights:
+    near, weights = False, list[float]()
+    if levels > 2 * SEARCHED:
+        coarse = job.prepared(short_step(scale.level_size * min(levels / SEARCHED, COARSER), safest.prepared))
+        rough = explore(coarse, job.alpha, job.limits, bounded=False)
+        there = Room.of(rough, job.alpha, job.limits, limit, safest.bracket.upper)
+        near = there.search.begin(there.cap + max(there.charged, 0.0))
+        there.search.search(there.cap, WEIGHTS)
+        weights = there.search.weights
+    if (near or not weights) and here.search.begin(here.cap):
+        return
+    for weight in weights:
         here.search.take(weight, here.cap)
+    if not weights:
+        here.search.search(here.cap, WEIGHTS)
 
 
 class _Finer(Question[Solution]):

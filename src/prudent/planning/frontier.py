@@ -267,9 +267,9 @@ def frontier(
             weighing = Weighing(explored(job, TASK, chance_step), alpha, job.limits)
         except Stopped as stopped:
             return _unswept(job, only_at_hand(job, stopped))
-        prepared, found = weighing.prepared, [weighing.safest]
+        prepared, found = weighing.prepared, [weighing.valued(weighing.safest)]
         try:
-            found = _undominated([weighing.cheapest, *found])
+            found = _undominated([weighing.valued(weighing.cheapest), *found])
         except Stopped as stopped:
             weighing.stopped = stopped.reason
         enough = tolerance * (found[-1].expected - found[0].expected)
