@@ -78,6 +78,29 @@ class Weighing:
         return self._swept_at(self.explored, self.explored.swept.choice)
 
     @cached_property
+    def cheapest(self) -> Found:
+        """The minimal CVaR among policies of lowest expected cost; if that is above ``upto``, any of them.
+
+        The exact method finds it, up to ties, from their actions alone.
+        """
+        prepared, least = self.prepared, self.explored.expected
+        after = np.bincount(
+            prepared.outcome_action,
+            weights=prepared.probability * least.value[prepared.successor],
+            minlength=prepared.n_actions,
+        )
+        here = least.value[prepared.action_state]
+        used = prepared.mean_cost + after <= here * (1 + TIE)
+        used |= prepared.playing(least.choice)
+        only = restrict_to(prepared, used)
+        most = UNREACHED if self.upto is None else self.most
+        found = self._unless_stopped(explore(only, self.alpha, self.limits, bounded=False, most=most))
+        kept = np.append(np.flatnonzero(used), 0)  # goals have no action
+        action = kept[only.action_start[:-1] + found.swept.choice]
+        choice = np.where(prepared.is_goal, 0, action - prepared.action_start[:-1])
+        return self._swept_at(found, choice.astype(choice_type(prepared)))
+
+    @cached_property
     def most(self) -> int:
         """The largest budget that matters: no policy's VaR is above its CVaR."""
         upto = max(self.cheapest.cvar, self.safest.cvar) if self.upto is None else self.upto
@@ -133,29 +156,6 @@ class Weighing:
         values = backward_from_each(policy, self.explored.expected, self.limits.without_time)
         excess, _, mean = values[:, budget].tolist()
         return Found(mean, budget + excess / self.alpha, choice, budget)
-
-    @cached_property
-    def cheapest(self) -> Found:
-        """The minimal CVaR among policies of lowest expected cost; if that is above ``upto``, any of them.
-
-        The exact method finds it, up to ties, from their actions alone.
-        """
-        prepared, least = self.prepared, self.explored.expected
-        after = np.bincount(
-            prepared.outcome_action,
-            weights=prepared.probability * least.value[prepared.successor],
-            minlength=prepared.n_actions,
-        )
-        here = least.value[prepared.action_state]
-        used = prepared.mean_cost + after <= here * (1 + TIE)
-        used |= prepared.playing(least.choice)
-        only = restrict_to(prepared, used)
-        most = UNREACHED if self.upto is None else self.most
-        found = self._unless_stopped(explore(only, self.alpha, self.limits, bounded=False, most=most))
-        kept = np.append(np.flatnonzero(used), 0)  # goals have no action
-        action = kept[only.action_start[:-1] + found.swept.choice]
-        choice = np.where(prepared.is_goal, 0, action - prepared.action_start[:-1])
-        return self._swept_at(found, choice.astype(choice_type(prepared)))
 
     def _unless_stopped(self, explored: Explored) -> Explored:
         if explored.stopped:
