@@ -34,7 +34,7 @@ from prudent.policies.mixed import MixedPolicy
 from prudent.policies.packing import tensors_of
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.unrolled import UnrolledPolicy
-from prudent.results.plan import STATUS, Exploration, Plan
+from prudent.results.plan import FIELDS, NOT_FINITE, STATUS, Exploration, Plan
 from prudent.runtime.limits import Limits
 
 __all__ = ["content_of", "parse"]
@@ -42,15 +42,12 @@ __all__ = ["content_of", "parse"]
 FORMAT, VERSION = "prudent-plan", 1
 DEVICES = ("cpu", "gpu")
 NUMBERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("alpha", "step", "expected_lower", "seconds"), ()),
-    **dict.fromkeys(("cvar", "var", "expected"), ("inf", "-inf", "nan")),
-    **dict.fromkeys(("upper", "worst_case", "max_cvar"), ("inf",)),
-    "lower": ("-inf",),
+    name: NOT_FINITE.get(name, ()) for name, kind in FIELDS.items() if kind == "number" and name != "goal_probability"
 }
 """The plan's numbers, each with the texts that may stand for it if it is not finite."""
 
 TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status", "device")
-FIELDS = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
+CONTENT = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
 NOMINAL = ("inf", "-inf", "nan")
 """The texts that may stand for a nominal number, of a plan for a set of models, if it is not finite."""
 
@@ -136,8 +133,8 @@ def _check_content(content: dict[str, Any]) -> None:
     """Refuse metadata that no plan has; plans of releases without devices were made on the CPU."""
     content.setdefault("device", "cpu")
     found = set(content) - {"explored", "goal_probability", "nominal"}  # which only some plans have
-    if found != FIELDS:
-        raise PrudentError(f"the field {min(found ^ FIELDS)[:60]!r} is missing or unknown")
+    if found != CONTENT:
+        raise PrudentError(f"the field {min(found ^ CONTENT)[:60]!r} is missing or unknown")
     counts = content.get("explored", [0] * len(fields(Exploration)))
     chance = content.get("goal_probability", 1.0)
     if not isinstance(chance, float) or not 0 < chance <= 1:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from prudent.errors import PrudentError
 from prudent.methods.objectives import Achieved, Exceedance, MeanPlusCVaR, WorstCase
@@ -97,6 +97,27 @@ UNCERTIFIED = {**STATUS_SEARCHED, "optimal": "no plan has a lower CVaR, and none
 MAYBE_ZERO = "the value may be 0, to which no gap is relative: the absolute gap reached (gap=, --gap) is {:.3g}"
 """What is added to a gap that was not reached if bounds lie on both sides of 0."""
 
+
+FIELDS: dict[str, Literal["text", "number", "count"]] = {
+    **dict.fromkeys(("model", "method"), "text"),
+    **dict.fromkeys(("alpha", "step"), "number"),
+    "status": "text",
+    **dict.fromkeys(("cvar", "var", "expected", "expected_lower", "lower", "upper", "worst_case"), "number"),
+    "max_cvar": "number",
+    "objective": "text",
+    "goal_probability": "number",
+    **dict.fromkeys(("states", "actions", "outcomes"), "count"),
+    "seconds": "number",
+    "device": "text",
+}
+"""A plan's numbers and words, and the size of its model: what each is, in the order of JSON, frames and studies."""
+
+NOT_FINITE = {
+    **dict.fromkeys(("cvar", "var", "expected"), ("inf", "-inf", "nan")),
+    **dict.fromkeys(("upper", "worst_case", "max_cvar"), ("inf",)),
+    "lower": ("-inf",),
+}
+"""The texts that stand for a number in files if it is not finite."""
 
 EPISODES = 20_000
 """The runs that are simulated where a policy is too large to evaluate exactly."""
@@ -391,11 +412,9 @@ class Plan(Shown):
 
     def numbers(self) -> dict[str, Any]:
         """Return the plan's fields other than policy and notes, and the size of its model (internal)."""
-        names = "method alpha step status cvar var expected expected_lower lower upper worst_case max_cvar objective"
-        own = {name: getattr(self, name) for name in names.split()}
-        own["goal_probability"] = self.goal_probability
-        sizes = {"states": self.model.n_states, "actions": self.model.n_actions, "outcomes": self.model.n_outcomes}
-        return {"model": self.model.name, **own, **sizes, "seconds": self.seconds, "device": self.device}
+        model = self.model
+        sizes = {"states": model.n_states, "actions": model.n_actions, "outcomes": model.n_outcomes}
+        return {name: getattr(self, name, None) for name in FIELDS} | {"model": model.name, **sizes}
 
     def table(self, alpha: Alphas | None = None) -> Table:
         """Return what ``prudent solve`` prints; with one ``alpha`` or several, also the plan's CVaR and VaR at each.

@@ -8,27 +8,15 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
+from prudent.results import plan
 from prudent.runtime.atomic_files import check_place, write_bytes
 from prudent.runtime.tables import DataFrame, Shown, Table, certain, csv_text, frame, in_hundredths, number, plain
 
+OTHERWISE = ("max_cvar", "objective", "goal_probability")
+"""Fields of plans that no study asks for."""
+
 FIELDS: dict[str, Literal["text", "number", "count", "texts"]] = {
-    "model": "text",
-    "method": "text",
-    "alpha": "number",
-    "step": "number",
-    "status": "text",
-    "cvar": "number",
-    "var": "number",
-    "expected": "number",
-    "expected_lower": "number",
-    "lower": "number",
-    "upper": "number",
-    "worst_case": "number",
-    "states": "count",
-    "actions": "count",
-    "outcomes": "count",
-    "seconds": "number",
-    "device": "text",
+    **{name: kind for name, kind in plan.FIELDS.items() if name not in OTHERWISE},
     "notes": "texts",
     "error": "text",
 }
