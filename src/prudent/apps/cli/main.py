@@ -25,6 +25,7 @@ from prudent.apps.cli.arguments import (
     with_plot,
 )
 from prudent.apps.cli.options import with_options
+from prudent.apps.cli.terminal import answer, print_distribution, print_json, print_runs, say, show
 from prudent.domains.registry import DOMAINS
 from prudent.errors import ModelError, PrudentError, numeral
 from prudent.methods.registry import with_grid
@@ -121,7 +122,6 @@ def solve(
       prudent solve learned.json --alpha 0.2 --uncertainty 0.95
       mpiexec -n 4 prudent solve my-model.umb --alpha 0.05 --checkpoint place
     """
-    from prudent.apps.cli.terminal import print_json, show
     from prudent.io.formats import check_plan_path
     from prudent.results.decisions import check_csv_path
     from prudent.runtime.ranks import on_first
@@ -196,7 +196,6 @@ def search(
       prudent search tireworld.pddl --problem triangle.pddl --alpha 0.1 --dead-end-cost 100
       prudent search betting-game --alpha 0.2
     """
-    from prudent.apps.cli.terminal import answer
     from prudent.io.formats import check_plan_path
 
     if save is not None:
@@ -234,8 +233,6 @@ def evaluate(make: Make, plan: str, plot: str | None, uncertainty: Any, as_json:
     Example:
       prudent evaluate betting-game plan.safetensors --plot tail.png
     """
-    from prudent.apps.cli.terminal import print_distribution, print_json
-
     loaded = prudent.load_plan(plan, make())
     sets = loaded.intervals if uncertainty is None else uncertainty
     result = prudent.evaluate(loaded.model, loaded.policy, uncertainty=sets, **asked)
@@ -262,8 +259,6 @@ def simulate(make: Make, plan: str, as_json: bool, **asked: Any) -> None:
       prudent simulate betting-game plan.safetensors --episodes 200000 --seed 1
       prudent simulate betting-game plan.safetensors --paths 2
     """
-    from prudent.apps.cli.terminal import print_json, print_runs
-
     loaded = prudent.load_plan(plan, make())
     runs = prudent.simulate(loaded.model, loaded, **asked)
     if as_json:
@@ -293,7 +288,6 @@ def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> Non
       prudent check betting-game --json
       prudent check my-model.json --alpha 0.01 --step 0.5
     """
-    from prudent.apps.cli.terminal import answer
     from prudent.results.report import Report
 
     model = ctx.params["model"]
@@ -320,7 +314,6 @@ def warm_up() -> None:
     Example:
       prudent warm-up
     """
-    from prudent.apps.cli.terminal import say
     from prudent.apps.warm_up import warm_up
 
     done = warm_up()

@@ -8,6 +8,7 @@ import click
 import prudent
 from prudent.apps.cli.arguments import PLAN, Make, keep_picture, with_model, with_plot
 from prudent.apps.cli.options import COLUMNS, FILE, WHOLE, numbers, with_options
+from prudent.apps.cli.terminal import answer, print_comparison, print_json, show
 from prudent.domains.registry import DOMAINS, grid
 from prudent.errors import PrudentError
 from prudent.methods.registry import METHODS, with_grid
@@ -31,8 +32,6 @@ def compare(
       prudent compare deep-sea-treasure --alpha 0.02 --points 600
       prudent compare inventory-control --alpha 0.1 --methods exact,expected
     """
-    from prudent.apps.cli.terminal import print_comparison, print_json
-
     chosen = tuple(METHODS) if methods is None else tuple(name.strip() for name in methods.split(","))
     for name in chosen:
         if name not in METHODS or chosen.count(name) > 1:
@@ -66,8 +65,6 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
       prudent curve betting-game --alphas 0.02,0.1,0.2 --json
       prudent curve learned.json --uncertainty 0.95
     """
-    from prudent.apps.cli.terminal import answer
-
     chosen = None if alphas is None else numbers("--alphas", alphas)
     found = prudent.curve(make(), alpha_min=min([alpha_min, *(chosen or [])]), **asked)
     keep_picture(plot, lambda: prudent.plot.curve(found))
@@ -85,8 +82,6 @@ def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
     Example:
       prudent frontier betting-game --alpha 0.2
     """
-    from prudent.apps.cli.terminal import answer
-
     found = prudent.frontier(make(), **asked)
     keep_picture(plot, lambda: prudent.plot.frontier(found))
     answer(as_json, found.to_dict, found.table)
@@ -105,8 +100,6 @@ def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
       prudent chances betting-game --budgets 60,80,95
       prudent chances betting-game --budgets 60,80,95 --worst --json
     """
-    from prudent.apps.cli.terminal import answer
-
     wanted = numbers("--budgets", budgets)
     found = prudent.chances(make(), wanted, **asked)
     answer(as_json, found.to_dict, found.table)
@@ -145,7 +138,6 @@ def study(
       prudent study inventory-control --set capacity=10,20,50 --alpha 0.02,0.2 --workers 2
       prudent study betting-game --set stages=5,10 --set cap=50,100 --alpha 0.1 --keep study.jsonl --csv study.csv
     """
-    from prudent.apps.cli.terminal import answer
     from prudent.results.study import check_csv_path
 
     if csv is not None:
@@ -178,10 +170,11 @@ def reproduce(out: str, episodes: int, traffic: str | None) -> None:
       prudent reproduce --out report
       prudent reproduce --traffic la_traffic.csv
     """
-    from prudent.apps.cli.terminal import print_reproduction
-    from prudent.apps.paper.report import reproduce as run
+    from prudent.apps.paper import report
 
-    print_reproduction(run(Path(out), episodes=episodes, traffic=traffic))
+    for table in report.tables(report.reproduce(Path(out), episodes=episodes, traffic=traffic)):
+        show(table)
+        print()
     announce(f"the report is {Path(out) / 'index.html'}")
 
 
@@ -204,8 +197,6 @@ def learn(log: str, save: str | None, columns: tuple[str, ...], as_json: bool, *
       prudent learn log.csv --column state=stock --column next_state=stock_after --save model.json
       prudent solve model.json --alpha 0.1 --uncertainty 0.95
     """
-    from prudent.apps.cli.terminal import answer
-
     if save is not None:
         suffix = ".json.gz" if save.endswith(".json.gz") else ".json"
         check_place(save, suffix, "models with counts are written", hint=" or .json.gz")
@@ -235,8 +226,6 @@ def stress(make: Make, plan: str, plot: str | None, as_json: bool, **asked: Any)
     Example:
       prudent stress model.json plan.safetensors --samples 200 --plot fan.png
     """
-    from prudent.apps.cli.terminal import answer
-
     loaded = prudent.load_plan(plan, make())
     result = prudent.stress(loaded, loaded.model, **asked)
     keep_picture(plot, lambda: prudent.plot.stress(result))

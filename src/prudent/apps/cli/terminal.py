@@ -5,20 +5,21 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from prudent.apps.paper.experiments import ALPHAS, DOMAINS, METHODS, Results
 from prudent.errors import printable
 from prudent.models.rows import FloatArray
 from prudent.policies.distribution import GROUPED, Distribution
-from prudent.results.plan import Plan
-from prudent.results.runs import Runs
 from prudent.runtime.lines import padded, wrapped
 from prudent.runtime.tables import Table, between, certain, number
+
+if TYPE_CHECKING:  # the command's help is printed without what solves
+    from prudent.results.plan import Plan
+    from prudent.results.runs import Runs
 
 BINS = 20  # the most ranges of a histogram
 NEAR = 1e-9  # how far below an edge, in widths, a cost counts as on it
@@ -96,7 +97,7 @@ def round_edges(low: float, high: float, least: float = 0.0) -> FloatArray:
     return np.asarray(np.arange(first, last + 1) * width)
 
 
-def print_distribution(plan: Plan, result: Distribution) -> None:
+def print_distribution(plan: "Plan", result: Distribution) -> None:
     """Print the exact distribution of a plan."""
     title = f"{plan.model.name}, {plan.method} plan for alpha {plan.alpha:g}"
     table = result.table(plan.alpha)
@@ -105,7 +106,7 @@ def print_distribution(plan: Plan, result: Distribution) -> None:
     print_histogram(result, result.var(plan.alpha))
 
 
-def print_runs(runs: Runs) -> None:
+def print_runs(runs: "Runs") -> None:
     """Print simulated runs of a plan beside its exact numbers."""
     show(runs.table())
     digits = certain(0.0, runs.money)
@@ -115,7 +116,7 @@ def print_runs(runs: Runs) -> None:
             say(f"  {printable(state)}: {printable(action)}, cost {number(cost, digits)}")
 
 
-def print_comparison(plans: list[Plan]) -> None:
+def print_comparison(plans: "list[Plan]") -> None:
     """Print plans of several methods side by side; each has bounds on the same optimal CVaR."""
     rows = []
     for plan in plans:
@@ -133,32 +134,3 @@ def print_comparison(plans: list[Plan]) -> None:
     )
     head = ("", "CVaR", "VaR", "expected cost", "lower bound", "status", "seconds")
     show(Table(title, tuple(rows), "lddddld", head=head, notes=notes))
-
-
-def print_reproduction(results: Results) -> None:
-    """Print Table 1 of the paper as it came out."""
-    for domain, title in DOMAINS.items():
-        for alpha in ALPHAS:
-            head = (
-                f"alpha {alpha:g}",
-                "CVaR",
-                "simulated",
-                "paper",
-                "expected cost",
-                "simulated",
-                "paper",
-                "seconds",
-                "paper",
-            )
-            rows = []
-            for method in METHODS:
-                row = results.row(domain, method, alpha)
-                cells = [method]
-                for what in ("cvar", "expected"):
-                    cells.append("" if getattr(row, what) is None else f"{getattr(row, what):.2f}")
-                    for value, error in (row.pair("simulated", what), row.pair("paper", what)):
-                        cells.append("" if value is None else f"{value:.2f} ({error:.2f})")
-                seconds = "" if row.paper_seconds is None else f"{row.paper_seconds:,g}"
-                rows.append((*cells, f"{row.seconds:.3g}", seconds))
-            show(Table(title, tuple(rows), "l" + "r" * 8, head=head))
-            print()

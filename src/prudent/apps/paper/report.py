@@ -9,7 +9,7 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from html import escape
 from importlib.resources import files
@@ -24,7 +24,7 @@ from prudent.plot.canvas import png, svg
 from prudent.plot.panels import TradeOff, histograms, trade_offs
 from prudent.plot.tails import common_bins
 from prudent.runtime.atomic_files import write_bytes
-from prudent.runtime.tables import percent
+from prudent.runtime.tables import Table, percent
 
 HERE = files("prudent.apps.paper")
 
@@ -248,6 +248,24 @@ def _grids(results: Results) -> str:
         ],
         tried,
     )
+
+
+def tables(results: Results) -> Iterator[Table]:
+    """Yield Table 1 of the paper as it came out, for a terminal."""
+    numbers = ("CVaR", "simulated", "paper", "expected cost", "simulated", "paper", "seconds", "paper")
+    for domain, title in DOMAINS.items():
+        for alpha in ALPHAS:
+            rows = []
+            for method in METHODS:
+                row = results.row(domain, method, alpha)
+                cells = [method]
+                for what in ("cvar", "expected"):
+                    cells.append("" if getattr(row, what) is None else f"{getattr(row, what):.2f}")
+                    for value, error in (row.pair("simulated", what), row.pair("paper", what)):
+                        cells.append("" if value is None else f"{value:.2f} ({error:.2f})")
+                seconds = "" if row.paper_seconds is None else f"{row.paper_seconds:,g}"
+                rows.append((*cells, f"{row.seconds:.3g}", seconds))
+            yield Table(title, tuple(rows), "l" + "r" * 8, head=(f"alpha {alpha:g}", *numbers))
 
 
 def reproduce(out: Path, *, episodes: int = 20_000, traffic: str | None = None) -> Results:
