@@ -1,5 +1,6 @@
 """Limits on CVaR: they count from the optimum's bounds, and are kept, or the plan says that they may not be."""
 
+from dataclasses import replace
 from time import process_time
 
 import numpy as np
@@ -8,8 +9,12 @@ import pytest
 import prudent
 from cents import in_cents, spare_parts
 from cycles import walk
+from plans import same_policy
+from prudent.engine.sweep import bounded
+from prudent.methods import within_limit
 from prudent.methods.mean_cvar import Single
 from prudent.planning import job
+from prudent.policies.own_tail import UNKNOWN
 from prudent.runtime.limits import Stopped
 
 UNKEPT = "may not be kept"
@@ -233,3 +238,54 @@ def test_a_bound_that_is_stopped_leaves_the_plan(monkeypatch):
     plan = prudent.solve(model, 0.2, slack=0.05, time_limit=100)
     assert plan.expected == whole.expected and plan.expected_lower <= whole.expected_lower
     assert any("stopped at the time limit" in note for note in plan.notes)
+
+
+def sweeps(monkeypatch, model, alpha, **limit):
+    """The numbers of levels of all sweeps that a solve takes, and the plan."""
+    levels, real = [], bounded.budget_sweep
+
+    def counted(*about, **options):
+        swept = real(*about, **options)
+        levels.append(len(swept.excess))
+        return swept
+
+    monkeypatch.setattr(bounded, "budget_sweep", counted)
+    return levels, prudent.solve(model, alpha, **limit)
+
+
+@pytest.mark.parametrize(("randomise", "most"), [(False, 2), (True, 3)])
+def test_few_sweeps_have_many_levels(monkeypatch, randomise, most):
+    """Weights are sought at a coarser step; at the common one there are a plain solve, and those that decide."""
+    levels, plan = sweeps(monkeypatch, in_cents(125, 8), 0.1, slack=0.02, randomise=randomise)
+    assert sum(each > max(levels) / 4 for each in levels) == most and len(levels) > most + 2
+    assert plan.step == 0.01 and plan.expected < prudent.solve(in_cents(125, 8), 0.1).expected
+
+
+def test_a_plan_of_lowest_expected_cost_is_not_improved_upon(monkeypatch):
+    model = prudent.build("s", {"s": {"good": [(0.5, "g", 1.25), (0.5, "g", 3.5)], "bad": [(1, "g", 9.75)]}})
+    levels, plan = sweeps(monkeypatch, model, 0.2, slack=0.5)
+    assert len(levels) == 1 and (plan.status, plan.expected) == ("optimal", 2.375)
+
+
+@pytest.mark.parametrize("randomise", [False, True])
+def test_a_plan_is_followed_once(monkeypatch, randomise):
+    followed, real = [], within_limit.own_tail
+    monkeypatch.setattr(
+        within_limit, "own_tail", lambda *about, **more: followed.append(about[0]) or real(*about, **more)
+    )
+    plan = prudent.solve(prudent.domains.betting_game(), 0.2, slack=0.02, randomise=randomise)
+    assert followed == [plan.policy] and len(plan.policy.parts) == 1 + randomise
+
+
+def test_a_plan_too_long_to_follow_is_evaluated_backwards(monkeypatch):
+    """So is one whose sums along its runs are too long to be certain."""
+    model, usual = prudent.domains.betting_game(), within_limit.own_tail
+    for randomise in (False, True):
+        monkeypatch.setattr(within_limit, "own_tail", usual)
+        known = prudent.solve(model, 0.2, slack=0.02, randomise=randomise)
+        for own in (UNKNOWN, replace(UNKNOWN, var=90.0, cvar=95.0, upper=96.0, error=1.0, notes=())):
+            monkeypatch.setattr(within_limit, "own_tail", lambda *about, own=own, **more: own)
+            plan = prudent.solve(model, 0.2, slack=0.02, randomise=randomise)
+            assert plan.expected == pytest.approx(known.expected, rel=1e-9)
+            assert np.isnan(plan.cvar) if own is UNKNOWN else plan.cvar == pytest.approx(known.cvar, rel=1e-9)
+            assert same_policy(plan.policy, known.policy)
