@@ -72,6 +72,7 @@ class Window:
     kept: int = field(default=0, init=False)  # levels that nodes hand on so far, where rows are shared
     tables: list[FloatArray] = field(init=False)  # U, and M, by stream, row and level
     before: list[FloatArray] = field(init=False)  # the levels handed on, by node; level t at t modulo ``kept``
+    _parts: dict[tuple[int, int], Parts] = field(default_factory=dict, init=False)  # by levels and threads
 
     def __post_init__(self, levels: float) -> None:
         tiling = self.tiling
@@ -103,7 +104,9 @@ class Window:
         n = -(-levels // tile)
         self.reach(first, last, final=final and n == 1)
         streams, strip = min(self.streams, n), min(self.strip, tile, levels)
-        parts = tiling.parts(strip, -(-self.threads // streams))
+        cut = strip, -(-self.threads // streams)
+        if (parts := self._parts.get(cut)) is None:  # cutting takes longer than settling a short tile
+            parts = self._parts[cut] = tiling.parts(*cut)
         lanes = tiling.lanes(parts, levels, strip, self.threads)
         streams = min(streams, lanes)
         found, counters = np.zeros((2, levels)), new_counters(n)
