@@ -12,8 +12,9 @@ from prudent.policies.policy import BudgetPolicy
 
 def same_policy(one: BudgetPolicy, other: BudgetPolicy) -> bool:
     """Whether two policies have the same budget and the same table of actions."""
-    tables = zip(one.choices, other.choices, strict=True)
-    return one.level == other.level and all(np.array_equal(mine, yours) for mine, yours in tables)
+    tabled = one.choices.low <= one.choices.high  # the place of other states in the table does not matter
+    tables = [each.choices._replace(first=each.choices.first[tabled]) for each in (one, other)]
+    return one.level == other.level and all(np.array_equal(mine, yours) for mine, yours in zip(*tables, strict=True))
 
 
 def in_ranges(policy: BudgetPolicy, budgets: dict[int, tuple[int, int]]) -> BudgetPolicy:

@@ -73,6 +73,16 @@ class Members:
         target = self.model.state_of_action(action)
         return action if state == target else int(self.routes(target)[state])
 
+    def route_each(self, state: IntArray, action: IntArray) -> IntArray:
+        """Return :meth:`route` for each of many states and actions."""
+        if len(self.inner_action) == 0:
+            return action
+        n, found = self.model.n_actions, action.copy()
+        away = np.searchsorted(self.model.action_start, action, side="right") - 1 != state
+        moves, which = np.unique(state[away] * n + action[away], return_inverse=True)
+        found[away] = np.array([self.route(*divmod(move, n)) for move in moves.tolist()], dtype=np.int64)[which]
+        return found
+
     def routes(self, target: int) -> IntArray:
         """Return, for each other member of ``target``'s end component, the model action towards it; -1 elsewhere."""
         if target not in self._routes:

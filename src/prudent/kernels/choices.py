@@ -46,6 +46,16 @@ class Choices(NamedTuple):
         first, low, high, without = self.first[state], self.low[state], self.high[state], self.without[state]
         return Choices(self.entry, first, low, high, self.stride, without)
 
+    def with_one_action(self, n: int) -> "Choices":
+        """Return the table with ``n`` more states that have one action, whatever the remaining budget."""
+        none = np.zeros(n, dtype=np.int64)
+        return self._replace(
+            first=np.append(self.first, none),
+            low=np.append(self.low, none + 1),
+            high=np.append(self.high, none),
+            without=np.append(self.without, none.astype(self.without.dtype)),
+        )
+
     @property
     def rows(self) -> np.ndarray | None:
         """The table by budget and state, if it has every budget in that order; it shares its memory."""

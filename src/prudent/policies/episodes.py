@@ -46,7 +46,6 @@ class OfTable:
     """Runs of a policy that is a table; :func:`replayed` returns them step by step."""
 
     walk: Walk
-    model_name: str
     seed: int
     max_steps: int
     chunk: ClassVar[int] = 1024
@@ -60,13 +59,13 @@ class OfTable:
             part = slice(first - begin, first - begin + self.chunk)
             rng = _random(self.seed, first // self.chunk)
             if not run_episodes(rng, *walk, charged[part], paid[part]):  # type: ignore[call-arg]
-                raise _endless(self.model_name, self.max_steps)
+                raise _endless(self.walk.model.name, self.max_steps)
         return self.walk.totals(charged, paid), []
 
 
-def replayed(episodes: OfTable, n: int) -> Iterator[list[tuple[int, int, int]]]:
-    """Repeat the first runs with the same random numbers; yield each as a list of (state, action, outcome)."""
-    walk = episodes.walk
+def replayed(episodes: OfTable, n: int) -> Iterator[Path]:
+    """Repeat the first runs with the same random numbers; yield each step by step."""
+    walk, model = episodes.walk, episodes.walk.model
     for i in range(n):
         if i % OfTable.chunk == 0:
             rng = _random(episodes.seed, i // OfTable.chunk)
@@ -75,9 +74,10 @@ def replayed(episodes: OfTable, n: int) -> Iterator[list[tuple[int, int, int]]]:
         while walk.offset[s] >= 0:
             a = int(walk.offset[s]) + walk.choices.at(s, walk.level - charged)
             o = draw(rng.random(), walk.begin[a], walk.end[a], walk.probability)
-            steps.append((s, int(walk.action[a]), o))
+            action = int(walk.action[a])
+            steps.append((model.state(model.state_of_action(action)), model.action(action), float(walk.cost[o])))
             charged, s = charged + int(walk.charge[o]), int(walk.successor[o])
-        yield steps
+        yield tuple(steps)
 
 
 @dataclass(frozen=True)

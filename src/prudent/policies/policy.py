@@ -25,12 +25,12 @@ PIECE = 2**20
 
 @dataclass(frozen=True)
 class Walk:
-    """What simulated runs walk over: the model itself, or the states that a policy with a memory is unrolled into."""
+    """What simulated runs walk over: the model; after its states come those with the memory of a policy, if any."""
 
     probability: FloatArray
     successor: IntArray
     charge: IntArray  # (n_outcomes,)  in levels
-    cost: FloatArray  # (n_outcomes,)
+    cost: FloatArray  # (n_outcomes,)  the model's
     first_state: IntArray
     first_probability: FloatArray
     first_charge: IntArray
@@ -39,20 +39,18 @@ class Walk:
     offset: IntArray  # (n_states,)  what to add to the number chosen; -1 in goals
     begin: IntArray  # the first outcome of what the sum stands for
     end: IntArray  # past its last outcome
-    action: IntArray  # the action it is
+    action: IntArray  # the model's action that it is
+    model: SSP
     scale: CostScale
-    left_out: bool = False  # whether ``cost`` is what rounding leaves out, in levels, and not the whole cost
 
     def arrays(self) -> tuple[Any, ...]:
         """Return what the kernel takes, in its order."""
-        own = ("action", "scale", "left_out")
+        own = ("action", "model", "scale")
         return tuple(getattr(self, item.name) for item in fields(self) if item.name not in own)
 
     def totals(self, charged: IntArray, paid: FloatArray) -> FloatArray:
-        """Return the total costs of runs, from the levels charged and from the sums of the walk's costs."""
-        if not self.scale.rounded:
-            return self.scale.totals(charged)
-        return self.scale.totals(charged) + paid * self.scale.level_size if self.left_out else paid
+        """Return the total costs of runs, from the levels charged and from the sums of the costs."""
+        return paid if self.scale.rounded else self.scale.totals(charged)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,13 +167,9 @@ class BudgetPolicy:
             begin=model.outcome_start[action],
             end=model.outcome_start[action + 1],
             action=action,
+            model=model,
             scale=scale,
         )
-
-    def named(self, steps: list[tuple[int, int, int]]) -> tuple[tuple[Hashable, Hashable, float], ...]:
-        """Return a walk by its states, actions and costs in the user's words (internal)."""
-        model = self.prepared.model
-        return tuple((model.state(s), model.action(a), float(model.cost[o])) for s, a, o in steps)
 
     def first_node(self, state: int) -> int:
         """Return the policy's own state at the start of a run in a model state (internal)."""
@@ -241,16 +235,10 @@ class BudgetPolicy:
 
     def model_actions_at(self, state: int | IntArray, left: int | IntArray) -> IntArray:
         """Return the model's action for each of many model states and budgets left; they are broadcast (internal)."""
-        prepared, model = self.prepared, self.prepared.model
+        prepared = self.prepared
         inside = prepared.members.state_of[state]
         action = np.asarray(prepared.model_action[prepared.action_start[inside] + self.choices.each(inside, left)])
-        if len(prepared.members.inner_action):  # members of an end component may have to move to its exit first
-            here = np.broadcast_to(state, action.shape)
-            away = np.searchsorted(model.action_start, action, side="right") - 1 != here
-            moves, which = np.unique(here[away] * model.n_actions + action[away], return_inverse=True)
-            route = [prepared.members.route(*divmod(move, model.n_actions)) for move in moves.tolist()]
-            action[away] = np.array(route, dtype=np.int64)[which]
-        return action
+        return prepared.members.route_each(np.broadcast_to(state, action.shape), action)
 
     @cached_property
     def model_actions(self) -> NDArray[np.int32]:

@@ -99,10 +99,8 @@ class Simulation:
 
     def _by_table(self, policy: BudgetPolicy) -> Simulated:
         """Simulate runs of one policy."""
-        source = OfTable(policy.walk(), policy.prepared.model.name, self.seed, self.max_steps)
-        found = self._gathered(source)
-        shown = tuple(policy.named(steps) for steps in replayed(source, min(self.paths, self.episodes)))
-        return found._replace(paths=shown)
+        source = OfTable(policy.walk(), self.seed, self.max_steps)
+        return self._gathered(source)._replace(paths=tuple(replayed(source, min(self.paths, self.episodes))))
 
     def _drawn(self, policy: BudgetPolicy) -> Simulated:
         """Draw a policy for each run, then simulate all runs of each policy."""

@@ -11,7 +11,7 @@ from prudent.engine.prepared import Graph, Prepared
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
 from prudent.models.graph import towards
-from prudent.models.rows import FloatArray, IntArray, ranges
+from prudent.models.rows import FloatArray, IntArray, offsets, ranges
 from prudent.policies.packing import packed_choices, unpacked_choices, within
 from prudent.policies.policy import BudgetPolicy, Walk
 
@@ -54,6 +54,22 @@ class UnrolledPolicy(BudgetPolicy):
             if self.origin[after] == plain and prepared.fine[o] == gain:
                 return after
         return node  # a free loop: nothing has changed
+
+    def _next_nodes(self, node: IntArray, outcome: IntArray) -> IntArray:
+        """Return :meth:`next_node` for nodes with one action each, and outcomes of it in the model."""
+        prepared, model = self.prepared, self.prepared.model
+        own = np.arange(prepared.outcome_start[prepared.action_start[(self.memory == 0).sum()]])[::-1]  # first ones win
+        action = prepared.outcome_action[own]
+        target = prepared.members.state_of[model.successor]
+        gain = prepared.scale.normalised(model.cost, model.outcome_state, model.successor)
+        mine = np.stack([prepared.model_action[action], prepared.successor[own], prepared.fine[own]], axis=1)
+        asked = np.stack([model.outcome_action, target, gain], axis=1)
+        kind = np.unique(np.concatenate([mine, asked]), axis=0, return_inverse=True)[1].ravel()
+        place = np.full(len(kind), -1, dtype=np.int64)
+        place[kind[: len(own)]] = own - prepared.outcome_start[action]
+        place = place[kind[len(own) :]][outcome]
+        found = prepared.successor[np.maximum(prepared.outcome_start[prepared.action_start[node]] + place, 0)]
+        return np.where(place < 0, node, found)
 
     def first_node(self, state: int) -> int:
         """Return the policy's own state at the start of a run in a model state."""
@@ -113,16 +129,9 @@ class UnrolledPolicy(BudgetPolicy):
             plays=np.append(prepared.plays, prepared.plays[played]),
             graph=Graph(action_start, outcome_start, successor, prepared.threads),
         )
-        none = np.zeros(len(state), dtype=np.int64)  # the pairs have one action, whatever the remaining budget
-        choices = plain._replace(
-            first=np.append(plain.first, none),
-            low=np.append(plain.low, none + 1),
-            high=np.append(plain.high, none),
-            without=np.append(plain.without, none.astype(plain.without.dtype)),
-        )
         return cls(
             prepared=unrolled,
-            choices=choices,
+            choices=plain.with_one_action(len(state)),
             level=level,
             origin=plain_state,
             memory=np.append(np.zeros(n), memory),
@@ -178,42 +187,47 @@ class UnrolledPolicy(BudgetPolicy):
         return replace(policy, prepared=replace(policy.prepared, start=start))
 
     def walk(self) -> Walk:
-        """Return what simulated runs walk over: the policy's own states, and what rounding leaves out of costs."""
-        prepared = self.prepared
-        return Walk(
-            probability=prepared.probability,
-            successor=prepared.successor,
-            charge=prepared.cost,
-            cost=prepared.left_out,
-            first_state=np.array([prepared.start]),
-            first_probability=np.ones(1),
-            first_charge=np.zeros(1, dtype=np.int64),
-            level=self.level,
-            choices=self.choices,
-            offset=np.where(prepared.is_goal, -1, prepared.action_start[:-1]),
-            begin=prepared.outcome_start[:-1],
-            end=prepared.outcome_start[1:],
-            action=np.arange(prepared.n_actions),
-            scale=prepared.scale,
-            left_out=True,
+        """Return what simulated runs walk over: after the model's states come those of each node, with its memory."""
+        prepared, model, plain = self.prepared, self.prepared.model, super().walk()
+        state_of, n, n_model = prepared.members.state_of, int((self.memory == 0).sum()), model.n_states
+        # Node by node the states behind it, in the order of ``member``; ``base`` has the place of the first.
+        member = np.argsort(state_of, kind="stable")
+        begin = np.searchsorted(state_of[member], np.arange(n + 1))
+        rank = np.empty(n_model, dtype=np.int64)
+        rank[member] = np.arange(n_model) - np.append(0, begin)[state_of[member] + 1]
+        node = np.arange(n, prepared.n_states)
+        base = n_model + offsets(np.diff(begin)[self.origin[node]])
+        state = member[ranges(begin, self.origin[node])]
+        node = np.repeat(node, np.diff(base))
+        acting = np.flatnonzero(~model.is_goal[state])
+
+        def place(node: IntArray, target: IntArray) -> IntArray:
+            """Return the places of model states with the memory of a node; goals and plain states need none."""
+            plainly = (node < n) | model.is_goal[target] | (state_of[target] < 0)
+            return np.where(plainly, target, base[np.maximum(node - n, 0)] + rank[target])
+
+        inside, here = node[acting], state[acting]
+        own = prepared.action_start[inside]
+        played = prepared.members.route_each(here, prepared.model_action[own])
+        outcome, size = ranges(model.outcome_start, played), np.diff(model.outcome_start)[played]
+        source = np.repeat(np.arange(len(acting)), size)
+        after = inside[source]  # inside an end component, and on a free loop, nothing changes
+        leaves = np.flatnonzero((played == prepared.model_action[own])[source])
+        after[leaves] = self._next_nodes(after[leaves], outcome[leaves])
+        first = [int(place(np.array([self.first_node(s)]), np.array([s]))[0]) for s in model.initial_state.tolist()]
+        end = len(plain.probability) + np.cumsum(size)
+        offset = np.full(len(state), -1, dtype=np.int64)
+        offset[acting] = len(plain.action) + np.arange(len(acting))
+        return replace(
+            plain,
+            probability=np.append(plain.probability, model.probability[outcome]),
+            successor=np.append(plain.successor, place(after, model.successor[outcome])),
+            charge=np.append(plain.charge, plain.charge[outcome]),
+            cost=np.append(plain.cost, model.cost[outcome]),
+            first_state=np.array(first, dtype=np.int64),
+            choices=plain.choices.with_one_action(len(state)),
+            offset=np.append(plain.offset, offset),
+            begin=np.append(plain.begin, end - size),
+            end=np.append(plain.end, end),
+            action=np.append(plain.action, played),
         )
-
-    def named(self, steps: list[tuple[int, int, int]]) -> tuple[tuple[Hashable, Hashable, float], ...]:
-        """Return a walk by its states, actions and costs in the user's words.
-
-        Inside an end component that was collapsed, only the action that leaves it is named, in the state that has it.
-        """
-        prepared, model = self.prepared, self.prepared.model
-        # The last member of a component stands for it at the end; the first chance step has no state of the model.
-        state_of, member = prepared.members.state_of, np.full(prepared.n_states, -1, dtype=np.int64)
-        member[state_of[state_of >= 0]] = np.flatnonzero(state_of >= 0)
-        played = [int(prepared.model_action[a]) for _, a, _ in steps]
-        at = [model.state_of_action(action) if action >= 0 else -1 for action in played]
-        after = [*at[1:], *(int(member[self.origin[prepared.successor[o]]]) for _, _, o in steps[-1:])]
-        path = []
-        for here, there, action, (_, _, o) in zip(at, after, played, steps, strict=True):
-            if here >= 0:
-                gain = int(prepared.fine[o]) - int(prepared.scale.luck[there]) + int(prepared.scale.luck[here])
-                cost = float(prepared.scale.lattice.value(gain))
-                path.append((model.state(here), model.action(action), cost))
-        return tuple(path)

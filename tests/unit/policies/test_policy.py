@@ -46,6 +46,8 @@ def cut(policy: BudgetPolicy) -> BudgetPolicy:
         return replace(policy, choices=first.choices, other=second.choices)
     budgets: dict[int, list[int]] = {}
     for s, b in met(policy):
+        if policy.remembers and policy.memory[s] > 0:  # one action, whatever the budget
+            continue
         # Where costs are rounded, true costs reach the levels in between, too.
         budgets.setdefault(s, []).append(max(b, 1) if policy.prepared.scale.rounded else b)
     within = {s: [b for b in some if b > 0] for s, some in budgets.items()}

@@ -1,5 +1,7 @@
 """A policy with a memory: its own states, how it is packed, and what it is refused as."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -136,14 +138,42 @@ def test_walks_cost_what_was_charged_and_what_rounding_left_out(step):
     assert {(s, a) for path in runs.paths for s, a, _ in path} == {("s", "a"), ("t", "b")}
 
 
-def test_paths_name_states_that_have_the_actions_played():
-    table = {
-        0: {"stay": [(1, 0, 0)], "on": [(1, 1, 0)], "aside": [(1, 2, 0)]},
-        1: {"try": [(0.5, 3, 0), (0.5, 0, 0)]},
-        2: {"back": [(1, 0, 0)]},
-    }
-    plan = prudent.solve(prudent.build({0: 0.25, 1: 0.75}, table.get, goals=[3]), 0.05, method="cvar-ev")
-    assert isinstance(plan.policy, UnrolledPolicy)
-    paths = prudent.simulate(plan.model, plan.policy, episodes=20, seed=3, paths=20).paths
-    assert {state for path in paths for state, *_ in path} == {0, 1}
-    assert all(action in table[state] for path in paths for state, action, _ in path)
+ROUTED = {
+    0: {"stay": [(1, 0, 0)], "on": [(1, 1, 0)], "aside": [(1, 2, 0)]},
+    1: {"try": [(0.5, 3, 0), (0.5, 0, 0)], "back": [(1, 0, 0)]},
+    2: {"back": [(0.5, 0, 0), (0.5, 2, 0)], "out": [(0.5, 3, 5), (0.5, 0, 1)]},
+}
+
+
+@pytest.mark.parametrize("start", [{0: 1.0}, {0: 0.25, 2: 0.75}])
+def test_paths_can_be_replayed_in_the_model_and_with_the_agent(start):
+    plan = prudent.solve(prudent.build(start, ROUTED.get, goals=[3]), 0.05, method="cvar-ev")
+    runs = prudent.simulate(plan.model, plan.policy, episodes=50, seed=3, paths=50)
+    assert {path[0][0] for path in runs.paths} == set(start)
+    for path, total in zip(runs.paths, runs.costs, strict=True):
+        agent = plan.policy.start(path[0][0])
+        for (state, action, cost), after in zip(path, [*(state for state, *_ in path[1:]), 3], strict=True):
+            assert (agent.state, agent.action) == (state, action)
+            assert (after, cost) in [(t, c) for _, t, c in ROUTED[state][action]]
+            agent.observe(after, cost)
+        assert agent.done and agent.spent == total
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(case=cases(acyclic=True), alpha=st.sampled_from([0.5, 0.1]), method=st.sampled_from(["cvar-wc", "cvar-ev"]))
+def test_walks_have_the_costs_that_are_evaluated(case, alpha, method):
+    plan = solved(case, alpha, method=method)
+    walk, ended = plan.policy.walk(), Counter[int]()
+    left = (walk.level - walk.first_charge).tolist()
+    waiting = list(zip(walk.first_state.tolist(), left, walk.first_probability.tolist(), strict=True))
+    for s, b, p in waiting:  # grows while it is read
+        if walk.offset[s] < 0:
+            ended[walk.level - b] += p
+            continue
+        a = walk.offset[s] + walk.choices.at(s, b)
+        own = slice(walk.begin[a], walk.end[a])
+        chances, targets, charges = (each[own].tolist() for each in (walk.probability, walk.successor, walk.charge))
+        waiting += [(t, b - c, p * q) for q, t, c in zip(chances, targets, charges, strict=True) if q > 0]
+    known = prudent.evaluate(plan.model, plan.policy)
+    assert walk.scale.totals(np.array(sorted(ended))) == pytest.approx(known.values, abs=1e-9)
+    assert [ended[cost] for cost in sorted(ended)] == pytest.approx(known.probabilities, abs=1e-12)
