@@ -22,6 +22,7 @@ from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.bounded import bounded_sweep
 from prudent.engine.sweep.device_tiles import device_model
 from prudent.engine.sweep.level_layout import level_layout
+from prudent.engine.sweep.question import Question
 from prudent.engine.sweep.tile_layout import tiling_of
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
@@ -84,7 +85,7 @@ def sweep_rate(model: prudent.SSP, alpha: float, turns: int) -> tuple[float, flo
         lay_out(prepared, limits)
         expected, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
         began = now()
-        swept = bounded_sweep(prepared, expected.base, worst, limits, alpha=alpha)
+        swept = bounded_sweep(prepared, Question(expected.base, expected.choice, worst), limits, alpha=alpha)
         least = min(least, now() - began)
     return least, 2 * len(prepared.cost) * len(swept.excess) / least
 

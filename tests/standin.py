@@ -133,7 +133,7 @@ def settle_bound(
             found[:] = least
 
 
-def follow(
+def settle_given(
     count, first, n, start, b, window, accrual, slope, action_start, outcome_start, probability, successor, cost,
     mean_cost, worst, state, entry, entry_start, low, high, stride, without, table, found,
 ):  # fmt: skip
@@ -318,8 +318,8 @@ KERNELS = {
         "settle_bound": settle_bound,
         "settle_plan_layers": _by_layer(settle_plan, LANES),
         "settle_bound_layers": _by_layer(settle_bound, 1),
-        "follow": follow,
-        "follow_layers": _by_layer(follow, 1),
+        "settle_given": settle_given,
+        "settle_given_layers": _by_layer(settle_given, 1),
     },
     "values": {
         each.__name__: each

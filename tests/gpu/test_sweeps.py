@@ -15,7 +15,8 @@ from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.device_levels import DeviceLevelSweep
 from prudent.engine.sweep.device_tiles import DeviceTileSweep
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, TIE, Task
+from prudent.engine.sweep.question import BOTH, BOUND, Question
+from prudent.engine.sweep.task import Task
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values import device_values
 from prudent.engine.values.expected_cost import least_expected_cost
@@ -43,7 +44,7 @@ def task_for(which, device, *, aims=BOTH, most=60):
     prepared = prepared_model(which)
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
     most = min(most, int(worst.value[prepared.start]))
-    return Task(prepared, least.base, least.choice, worst, aims, EXCESS, most, tie=TIE, levels=most, device=device)
+    return Task(prepared, Question(least.base, least.choice, worst, aims), most, levels=most, device=device)
 
 
 def swept(task, kind=None):
@@ -63,7 +64,7 @@ def check_same(task, cpu_kind):
     ours, theirs = swept(task), swept(task, cpu_kind)
     assert type(ours).device == "gpu"
     assert np.allclose(ours.found[:, : ours.done], theirs.found[:, : theirs.done], rtol=1e-11, atol=1e-13)
-    if task.aims.plan:
+    if task.question.aims.plan:
         assert ours.lost == pytest.approx(theirs.lost, abs=1e-10)
         assert ours.choice.shape == theirs.choice.shape
         reached = np.arange(task.most + 1)[:, None] + task.prepared.least_spent <= task.most  # as runs can have them

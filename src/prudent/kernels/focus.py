@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.between import looked_up
-from prudent.kernels.stretches import LANES
+from prudent.kernels.stretches import LANES, Strip
 from prudent.kernels.tiles import settle_nodes
 
 MARGIN = 1e-9
@@ -48,11 +48,13 @@ def narrow(forwards, graph, exact_cost, cost, parts, table, at, base, error, abo
 
 
 @njit(cache=True, nogil=True)
-def settle_range(work, known, terms, tie, values, scratch, place, low, high, ratio, useful):
-    """Settle the budgets ``low`` to ``high`` of the node at a place in ``work.group_node``, all its successors' before.
+def settle_range(question, work, values, scratch, place, budgets, useful):
+    """Settle a range of budgets of the node at a place in ``work.group_node``, all its successors' before.
 
-    Only useful actions are looked at: the successors of others need not be settled.
+    ``budgets`` is (least, most, how many a cell has).  Only useful actions are looked at: the successors of others need
+    not be settled.
     """
+    low, high, ratio = budgets
     s, length, left_out = work.group_node[place], len(scratch.m) - LANES, work.left_out
     first = low
     while first <= high:
@@ -60,6 +62,5 @@ def settle_range(work, known, terms, tie, values, scratch, place, low, high, rat
         last = min(first + length, (cell + 1) * ratio, high + 1)
         for a in range(work.action_start[s], work.action_start[s + 1]):
             left_out[a] = not useful[a, cell]
-        tile = first, last
-        settle_nodes(work, known, terms, tie, True, tile, tile, 0, values, scratch, place, place + 1)
+        settle_nodes(question, work, Strip(first, last, first, last, 0), values, scratch, place, place + 1)
         first = last

@@ -4,13 +4,15 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.blocks import solve_block
+from prudent.kernels.questions import has_mean
 from prudent.kernels.stretches import FAST, NEVER, add_outcome
 from prudent.kernels.sweep import lower_block
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def settle_group(work, known, terms, tie, plan, first, last, values, scratch, free, group):
-    """Settle both objectives in a group for the levels ``first:last``: known parts first, then level by level."""
+def settle_group(question, work, strip, values, scratch, free, group):
+    """Settle a plan or a bound in a group, for a whole tile: known parts first, then level by level."""
+    (terms, tie, known), (first, last, _, _, _), plan = question, strip, has_mean(question)
     outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
     probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
     row, means, excesses = values.row, values.mean, values.excess

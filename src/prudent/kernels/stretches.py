@@ -8,9 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from prudent.kernels.blocks import Arcs
-from prudent.kernels.sweep import Costs, Ends, Workspace
-
 
 class Work(NamedTuple):
     """A model laid out for tiles; without cyclic groups, what only they need is empty."""
@@ -58,13 +55,14 @@ class Tiles(NamedTuple):
     mean: np.ndarray  # (last - first,)  M of the start, with a plan
 
 
-class Free(NamedTuple):
-    """What free cycles need: they are solved as equations, level by level, for a lower bound only."""
+class Strip(NamedTuple):
+    """The levels ``low:high`` of a tile, which are settled at once; ``shift`` is added to where rows are."""
 
-    arcs: Arcs
-    costs: Costs
-    ends: Ends
-    workspace: Workspace
+    first: int  # of the tile
+    last: int  # after the tile
+    low: int
+    high: int
+    shift: int
 
 
 class Known(NamedTuple):
@@ -111,6 +109,7 @@ class Scratch(NamedTuple):
     picked: np.ndarray  # (some nodes * length,)  their actions, to be written together
     to: np.ndarray  # (some nodes,)  where to: the place of the first
     many: np.ndarray  # (some nodes,)  and how many
+    held: np.ndarray  # (1,)  how many nodes these are now
     lost: np.ndarray  # (1,)  the most that U of a chosen action is above the least, relatively
 
 

@@ -1,22 +1,26 @@
-"""The sweep over budgets: least expected excess, then least expected cost, level by level, on all threads.
+"""The layout by levels: budgets one after the other, all states of a level in their order, on all threads.
 
 Budgets, costs and values are in levels.  States are numbered by *place*: first those from which no free move leads
 on, then layer by layer those whose free moves lead to layers before (:mod:`prudent.engine.sweep.level_layout`).  States
 of a layer do not look at each other on the same level, so a layer is cut into parts that threads take side by side.
 
-The values of a state on a level, U and M or those requested, are *fields* next to each other in one table, so one
-access to memory brings all of them.  The table is by level, then by place; a level looks back no further than the
-largest cost, so it keeps only that many levels, the *window*: level ``b`` is in line ``b % window``.  Line 0 begins
-with the values without budget.  They also give the values for budgets below 0, since U(s, b) = V(s) - b for b <= 0.
+The values of a state on a level, the *fields* of the question (:mod:`prudent.kernels.questions`), are next to each
+other in one table, so one access to memory brings all of them.  The table is by level, then by place; a level looks
+back no further than the largest cost, so it keeps only that many levels, the *window*: level ``b`` is in line
+``b % window``.  Line 0 begins with the values without budget.  They also give the values for budgets below 0, since
+U(s, b) = V(s) - b for b <= 0, and no level above the largest cost looks at them.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
-from prudent.kernels.blocks import Arcs, advantage, approach, solve_block
+from prudent.kernels.blocks import Arcs, advantage, approach, evaluate_block, solve_block
+from prudent.kernels.choices import look_up
 from prudent.kernels.intrinsics import prefetch
+from prudent.kernels.questions import STEP, Bound, Given, Plan, PlanAndBound, class_of
 from prudent.kernels.team import draw, finish, wait_for
 
 PASSES, SETTLED = 64, 1e-9
@@ -24,6 +28,9 @@ PASSES, SETTLED = 64, 1e-9
 
 AHEAD = np.uint64(64)
 """How many outcomes ahead values are fetched: about as many as are added up while one comes from memory."""
+
+SOON = np.uint64(16)
+"""How many states ahead values are fetched where a state has one action: its outcomes are not those that come next."""
 
 FAST = {"contract"}
 """Fused multiply-adds round once where two steps round twice."""
@@ -47,28 +54,6 @@ class Ends(NamedTuple):
     stay: np.ndarray  # (n_states,)  upper bound on the expected number of free steps in a row
 
 
-class Base(NamedTuple):
-    """The values without budget."""
-
-    excess: np.ndarray  # (n_states,)  U
-    low: np.ndarray  # (n_states,)  lower bound on U
-    mean: np.ndarray  # (n_states,)  M
-
-
-class Aims(NamedTuple):
-    """What a sweep computes."""
-
-    plan: bool  # excess, mean and choice
-    bound: bool  # low
-
-
-class Terms(NamedTuple):
-    """The weights of the first objective: for U, 0 on all cost and 1 on cost beyond the budget."""
-
-    accrual: float  # for each unit of cost
-    slope: float  # for each unit of cost beyond the budget
-
-
 class Workspace(NamedTuple):
     """The arrays that free cycles are solved in."""
 
@@ -76,6 +61,15 @@ class Workspace(NamedTuple):
     allowed: np.ndarray  # (n_actions,)
     chosen: np.ndarray  # (n_states,)  enters with an action for each state
     row: np.ndarray  # (n_states,)  values at one level
+
+
+class Free(NamedTuple):
+    """What free cycles need, by the model's numbers: they are solved as equations, by one thread at a time."""
+
+    arcs: Arcs
+    costs: Costs
+    ends: Ends
+    workspace: Workspace
 
 
 class Turns(NamedTuple):
@@ -103,29 +97,31 @@ class Places(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The values known before a sweep begins."""
+    """What is known before a sweep by levels begins."""
 
     mean_cost: np.ndarray  # (n_actions,)  by place
+    rounding: np.ndarray  # (n_actions,)  by the model's number: relative error of one weighted sum
     worst: np.ndarray  # (n_states,)  by place: the budget from which U is 0
+    action_worst: np.ndarray  # (n_actions,)  by the model's number: the same, once an action is played
     default: np.ndarray  # (n_states,)  by place: the number of an action within its state, where no value decides
 
 
-class Free(NamedTuple):
-    """The arrays of free cycles, by the model's numbers: they are solved as equations, by one thread at a time."""
-
-    arcs: Arcs
-    costs: Costs
-    ends: Ends
-    base: Base
-    workspace: Workspace
-
-
 class Values(NamedTuple):
-    """The table of values, flat: by level modulo the window, by place, by field."""
+    """The table of values, flat by level modulo the window, place and field, and that of actions."""
 
     table: np.ndarray
     window: int
-    fields: int  # U and M, then the lower bound on U; or that alone
+    fields: int
+    choice: np.ndarray  # (n_levels, n_columns)  for a plan
+
+
+class Span(NamedTuple):
+    """Levels to settle one after the other, and the values that are recorded."""
+
+    first: int
+    last: int
+    start: int  # a place; -1 if it is not among these
+    found: np.ndarray  # (n_fields, last - first)  its values
 
 
 class Scratch(NamedTuple):
@@ -137,77 +133,74 @@ class Scratch(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def sweep(turns, places, known, free, terms, tie, aims, first, last, values, choice, start, found, scratch, counters):
-    """Settle the budgets ``first:last`` after all before them: one thread's share.
-
-    The values of ``start``, a place, go to ``found``: rows for U, its lower bound and M, a column for each budget.
-    """
+def sweep(question, turns, places, free, values, span, scratch, counters):
+    """Settle some levels after all before them: one thread's share.  Without free cycles ``free`` is None."""
     _, part_start, needed, cycle_start, cycle = turns
+    table, window, fields, _ = values
     n_parts, n = len(needed), len(places.state)
-    table, window, fields = values
     while True:
         number = draw(counters)
-        b, part = first + number // n_parts, number % n_parts
-        if b >= last:
+        b, part = span.first + number // n_parts, number % n_parts
+        if b >= span.last:
             return
         wait_for(counters, number - part + needed[part])
         begin, end = part_start[part], part_start[part + 1]
-        row = choice[b - first] if aims.plan else choice[0]
-        if cycle_start[part] < cycle_start[part + 1]:
+        if cycle_start[part] == cycle_start[part + 1]:
+            settle(question, places, b, begin, end, values, scratch)
+        if free is not None:
             for i in range(cycle_start[part], cycle_start[part + 1]):
-                settle_block(places, free, terms, tie, aims, b, cycle[i], values, row)
-        else:
-            if aims.plan:
-                settle_plan(places, known, free.ends.action_worst, terms, tie, b, begin, end, values, row, scratch)
-            if aims.bound and fields != 2:
-                settle_bound(places, known, free.costs.rounding, terms, b, begin, end, values)
-        if begin <= start < end:
-            at = (b % window * n + start) * fields
-            if aims.plan:
-                found[0, b], found[2, b] = table[at], table[at + 1]
-            if aims.bound and fields != 2:
-                found[1, b] = table[at + fields - 1]
+                settle_cycle(question, places, free, b, cycle[i], values)
+        if begin <= span.start < end:
+            at = (b % window * n + span.start) * fields
+            for field in range(fields):
+                span.found[field, b - span.first] = table[at + field]
         finish(counters)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
-def settle_plan(places, known, action_worst, terms, tie, b, begin, end, values, choice, scratch):
-    """Settle both objectives at one level, at the places ``begin:end``, and choose actions."""
-    action_start, outcome_start, first_action = places.action_start, places.outcome_start, places.action
-    probability, successor, cost, column = places.probability, places.successor, places.cost, places.column
-    mean_cost, worst, default = known
-    u, m, lost = scratch.excess, scratch.mean, scratch.lost[0]
-    table, window, fields = values.table, values.window, np.uint64(values.fields)
-    accrual, slope = terms
-    n, line, one = np.uint64(len(places.state)), b % window, np.uint64(1)
+def settle(question, places, b, begin, end, values, scratch):
+    """Settle a question at one level, at the places ``begin:end``, none of them on a free cycle."""
+
+
+@overload(settle, jit_options=STEP)
+def _settle(question, places, b, begin, end, values, scratch):
+    return {Plan: settle_plan, Bound: settle_bound, PlanAndBound: settle_both, Given: settle_given}[class_of(question)]
+
+
+def settle_both(question, places, b, begin, end, values, scratch):
+    """Settle a plan, then the lower bound, whose values are not looked at for the plan."""
+    terms, tie, known = question
+    settle(Plan(terms, tie, known), places, b, begin, end, values, scratch)
+    settle(Bound(terms, tie, known), places, b, begin, end, values, scratch)
+
+
+def settle_plan(question, places, b, begin, end, values, scratch):
+    """Settle both objectives and choose actions: M decides over A*(s, b), the actions that attain U."""
+    (accrual, slope), tie, known = question
+    mean_cost, _, worst, action_worst, default = known
+    action_start, outcome_start, first_action, column = (
+        places.action_start,
+        places.outcome_start,
+        places.action,
+        places.column,
+    )
+    u, m, lost, choice = scratch.excess, scratch.mean, scratch.lost[0], values.choice
+    table, fields, one = values.table, np.uint64(values.fields), np.uint64(1)
+    level = b, b % values.window
     last = np.uint64(outcome_start[action_start[end]] - 1)
     for s in range(np.uint64(begin), np.uint64(end)):
         start, stop = np.uint64(action_start[s]), np.uint64(action_start[s + one])
         safe, least = b >= worst[s], np.inf
         for a in range(start, stop):
-            total, mean = accrual * mean_cost[a], mean_cost[a]
-            for o in range(np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])):
-                soon = min(o + AHEAD, last)
-                back = line - np.int64(cost[soon])
-                prefetch(
-                    table, (np.uint64(back if back >= 0 else back + window) * n + np.uint64(successor[soon])) * fields
-                )
-                c, p = np.int64(cost[o]), probability[o]
-                if c < b:
-                    back = line - c
-                    i = (np.uint64(back if back >= 0 else back + window) * n + np.uint64(successor[o])) * fields
-                    total += p * table[i]
-                else:  # no budget is left
-                    i = np.uint64(successor[o]) * fields
-                    total += p * (table[i] + slope * (c - b))
-                mean += p * table[i + one]
+            mean = mean_cost[a]
+            outcomes = np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])
+            total, mean = both_after(places, values, level, outcomes, last, slope, (accrual * mean, mean))
             u[a - start], m[a - start] = total, mean
             least = min(least, total)
-        i = (np.uint64(line) * n + s) * fields
+        i = (np.uint64(level[1]) * np.uint64(len(places.state)) + s) * fields
         if start == stop:  # a goal
             table[i], table[i + one] = 0.0, 0.0
             continue
-        # M decides over A*(s, b), the actions that attain U; where U is 0, whole numbers say which do.
+        # Where U is 0, whole numbers say which actions attain it.
         limit, best, chosen, action = least * (1.0 + tie), np.inf, np.int64(default[s]), first_action[s]
         for j in range(np.int64(stop - start)):
             if (action_worst[action + j] <= b if safe else u[j] <= limit) and m[j] < best:
@@ -217,112 +210,211 @@ def settle_plan(places, known, action_worst, terms, tie, b, begin, end, values, 
         elif u[chosen] > least > 0.0:
             lost = max(lost, u[chosen] / least - 1.0)
         table[i], table[i + one] = least, best
-        choice[column[s]] = chosen
+        choice[b, column[s]] = chosen
     scratch.lost[0] = lost
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
-def settle_bound(places, known, rounding, terms, b, begin, end, values):
-    """Settle the lower bound on U at one level, at the places ``begin:end``: the last field."""
+def settle_bound(question, places, b, begin, end, values, scratch):
+    """Settle the lower bound on U: the last field."""
+    (accrual, slope), _, known = question
+    mean_cost, rounding, worst = known.mean_cost, known.rounding, known.worst
     action_start, outcome_start, first_action = places.action_start, places.outcome_start, places.action
-    probability, successor, cost = places.probability, places.successor, places.cost
-    mean_cost, worst = known.mean_cost, known.worst
-    table, window, fields = values.table, values.window, np.uint64(values.fields)
-    accrual, slope = terms
-    n, line, one = np.uint64(len(places.state)), b % window, np.uint64(1)
+    table, fields, one = values.table, np.uint64(values.fields), np.uint64(1)
+    level, field = (b, b % values.window), np.uint64(values.fields - 1)
     last = np.uint64(outcome_start[action_start[end]] - 1)
     for s in range(np.uint64(begin), np.uint64(end)):
         start, stop = np.uint64(action_start[s]), np.uint64(action_start[s + one])
         least = np.inf
         for a in range(start, stop if b < worst[s] else start):
-            total = accrual * mean_cost[a]
-            for o in range(np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])):
-                soon = min(o + AHEAD, last)
-                back = line - np.int64(cost[soon])
-                prefetch(
-                    table, (np.uint64(back if back >= 0 else back + window) * n + np.uint64(successor[soon])) * fields
-                )
-                c, p = np.int64(cost[o]), probability[o]
-                if c < b:
-                    back = line - c
-                    back = back if back >= 0 else back + window
-                    total += p * table[(np.uint64(back) * n + np.uint64(successor[o]) + one) * fields - one]
-                else:
-                    total += p * (table[(np.uint64(successor[o]) + one) * fields - one] + slope * (c - b))
+            outcomes = np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])
+            total = one_after(places, values, level, outcomes, last, slope, field, accrual * mean_cost[a])
             least = min(least, (1.0 - rounding[first_action[s] + np.int64(a - start)]) * total)
-        table[(np.uint64(line) * n + s + one) * fields - one] = least if b < worst[s] and start < stop else 0.0
+        at = (np.uint64(level[1]) * np.uint64(len(places.state)) + s) * fields + field
+        table[at] = least if b < worst[s] and start < stop else 0.0
 
 
-@njit(cache=True, nogil=True)
-def following(places, arcs, cost, a, b, values, base, field, slope):
-    """Return the sum of probability times value after the outcomes of an action that leave the level ``b``."""
-    probability, successor, place = arcs.probability, arcs.successor, places.place
-    table, window, fields = values
-    total, n = 0.0, len(places.state)
-    for o in range(arcs.inner_stop[a], cost.outcome_start[a + 1]):
-        rest, t = b - cost.cost[o], successor[o]
-        if rest > 0:
-            total += probability[o] * table[(rest % window * n + place[t]) * fields + field]
-        else:
-            total += probability[o] * (base[t] - slope * rest)
+def settle_given(question, places, b, begin, end, values, scratch):
+    """Settle the values of a given policy."""
+    (accrual, slope), (entry, first_entry, low, high, stride, without), known = question
+    action_start, outcome_start, first_action, state = (
+        places.action_start,
+        places.outcome_start,
+        places.action,
+        places.state,
+    )
+    table, fields, one, nothing = values.table, np.uint64(values.fields), np.uint64(1), np.uint64(0)
+    level, above = (b, b % values.window), np.uint64(2)
+    for s in range(np.uint64(begin), np.uint64(end)):
+        soon = s + SOON
+        if soon < np.uint64(end) and action_start[soon] < action_start[soon + one]:
+            a = np.uint64(action_start[soon] + look_up(entry, first_entry, low, high, stride, without, b, state[soon]))
+            for o in range(np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])):
+                prefetch(values.table, looked_at(places, values, level, o))
+        i = (np.uint64(level[1]) * np.uint64(len(state)) + s) * fields
+        if action_start[s] == action_start[s + one]:  # a goal
+            for field in range(fields):
+                table[i + field] = 0.0
+            continue
+        number = look_up(entry, first_entry, low, high, stride, without, b, state[s])
+        a = np.uint64(action_start[s] + number)
+        outcomes = np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])
+        mean = known.mean_cost[a]
+        sums = accrual * mean, mean
+        table[i], table[i + one] = both_after(places, values, level, outcomes, nothing, slope, sums)
+        if fields > above:
+            total = one_after(places, values, level, outcomes, nothing, slope, above, accrual * mean)
+            table[i + above] = total * (1.0 + known.rounding[first_action[s] + number])
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def looked_at(places, values, level, o):
+    """Return where in the table the values after an outcome begin: those without budget, if none is left."""
+    (b, line), c, n = level, np.int64(places.cost[o]), np.uint64(len(places.state))
+    back = line - c if c < b else 0
+    return (np.uint64(back if back >= 0 else back + values.window) * n + np.uint64(places.successor[o])) * np.uint64(
+        values.fields
+    )
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def both_after(places, values, level, outcomes, last, slope, sums):
+    """Return U and M after the outcomes of an action, added to what is given.
+
+    Outcomes follow each other up to ``last``, so those further on are fetched; 0 if they do not.
+    """
+    table, probability, cost = values.table, places.probability, places.cost
+    excess, mean = sums
+    for o in range(outcomes[0], outcomes[1]):
+        if last > 0:
+            prefetch(table, looked_at(places, values, level, min(o + AHEAD, last)))
+        i, p, beyond = looked_at(places, values, level, o), probability[o], np.int64(cost[o]) - level[0]
+        excess += p * (table[i] if beyond < 0 else table[i] + slope * beyond)
+        mean += p * table[i + np.uint64(1)]
+    return excess, mean
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def one_after(places, values, level, outcomes, last, slope, field, total):
+    """Return a single field after the outcomes of an action, added to what is given."""
+    table, probability, cost = values.table, places.probability, places.cost
+    for o in range(outcomes[0], outcomes[1]):
+        if last > 0:
+            prefetch(table, looked_at(places, values, level, min(o + AHEAD, last)))
+        i, p, beyond = looked_at(places, values, level, o) + field, probability[o], np.int64(cost[o]) - level[0]
+        total += p * (table[i] if beyond < 0 else table[i] + slope * beyond)
     return total
 
 
-@njit(cache=True, nogil=True)
-def settle_block(places, free, terms, tie, aims, b, block, values, choice):
-    """Settle both objectives in a block of states with free cycles among them."""
-    arcs, costs, ends, base, (k, allowed, chosen, row) = free
+def settle_cycle(question, places, free, b, block, values):
+    """Settle a question at one level, in a block of states with free cycles among them."""
+
+
+@overload(settle_cycle, jit_options={"nogil": True})
+def _settle_cycle(question, places, free, b, block, values):
+    steps = {Plan: plan_cycle, Bound: bound_cycle, PlanAndBound: both_cycle, Given: given_cycle}
+    return steps[class_of(question)]
+
+
+def both_cycle(question, places, free, b, block, values):
+    """Settle the lower bound, then the plan, which begins with the actions found for it."""
+    terms, tie, known = question
+    settle_cycle(Bound(terms, tie, known), places, free, b, block, values)
+    settle_cycle(Plan(terms, tie, known), places, free, b, block, values)
+
+
+def plan_cycle(question, places, free, b, block, values):
+    """Settle both objectives of a block and choose actions."""
+    arcs, costs, ends, (k, allowed, chosen, row) = free
+    (accrual, slope), tie, _ = question
     begin, end = arcs.block_start[block], arcs.block_start[block + 1]
-    for plan in (False, True):  # the lower bound on U, then U itself
-        if not (aims.plan if plan else aims.bound):
-            continue
-        field = 0 if plan else values.fields - 1
-        first = base.excess if plan else base.low
+    read_level(places, arcs, begin, end, b, values, 0, row)
+    for i in range(begin, end):
+        s = arcs.block_state[i]
+        for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+            allowed[a] = True
+            k[a] = leaving(places, arcs, s, a, b, values, 0, slope, accrual * costs.mean_cost[a])
+    solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
+    # A*(s, b), each action's loss judged relative to the sums it comes from.
+    for i in range(begin, end):
+        s = arcs.block_state[i]
+        for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+            loss, size, _ = advantage(arcs, s, a, k, row)
+            allowed[a] = a == chosen[s] or loss <= tie * size
+            if b >= ends.worst[s]:
+                allowed[a] = ends.action_worst[a] <= b
+        for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+            if not allowed[chosen[s]]:
+                chosen[s] = a
+        if b >= ends.worst[s]:
+            row[s] = 0.0
+    write_level(places, arcs, begin, end, b, values, 0, row)
+    read_level(places, arcs, begin, end, b, values, 1, row)
+    for i in range(begin, end):
+        s = arcs.block_state[i]
+        for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+            k[a] = leaving(places, arcs, s, a, b, values, 1, 0.0, costs.mean_cost[a])
+    solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
+    write_level(places, arcs, begin, end, b, values, 1, row)
+    for i in range(begin, end):
+        s = arcs.block_state[i]
+        values.choice[b, places.column[places.place[s]]] = chosen[s] - arcs.action_start[s]
+
+
+def bound_cycle(question, places, free, b, block, values):
+    """Settle the lower bound on U in a block."""
+    arcs, costs, ends, (k, allowed, chosen, row) = free
+    (accrual, slope), field = question.terms, values.fields - 1
+    begin, end = arcs.block_start[block], arcs.block_start[block + 1]
+    read_level(places, arcs, begin, end, b, values, field, row)
+    for i in range(begin, end):
+        s = arcs.block_state[i]
+        for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
+            allowed[a] = True
+            k[a] = leaving(places, arcs, s, a, b, values, field, slope, accrual * costs.mean_cost[a])
+    if end - begin > len(arcs.dense):
+        approach(arcs, begin, end, k, PASSES, SETTLED * slope, row, False, row)
+    else:
+        solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
+    lower_block(arcs, costs, ends, b, begin, end, k, row)
+    write_level(places, arcs, begin, end, b, values, field, row)
+
+
+def given_cycle(question, places, free, b, block, values):
+    """Settle the values of a given policy in a block: its excess, its mean, and an upper bound on the excess."""
+    arcs, costs, _, (k, _, chosen, row) = free
+    terms, (entry, first_entry, low, high, stride, without), _ = question
+    begin, end = arcs.block_start[block], arcs.block_start[block + 1]
+    for field in range(values.fields):
+        accrual, slope = (1.0, 0.0) if field == 1 else (terms.accrual, terms.slope)
+        up = 1.0 if field == 2 else 0.0
         read_level(places, arcs, begin, end, b, values, field, row)
         for i in range(begin, end):
             s = arcs.block_state[i]
-            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                allowed[a] = True
-                after = following(places, arcs, costs, a, b, values, first, field, terms.slope)
-                k[a] = terms.accrual * costs.mean_cost[a] + after
-        if not plan and end - begin > len(arcs.dense):
-            approach(arcs, begin, end, k, PASSES, SETTLED * terms.slope, row, False, row)
-        else:
-            solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
-        if not plan:
-            lower_block(arcs, costs, ends, b, begin, end, k, row)
-            write_level(places, arcs, begin, end, b, values, field, row)
-            continue
-        # A*(s, b), each action's loss judged relative to the sums it comes from.
+            a = arcs.action_start[s] + look_up(entry, first_entry, low, high, stride, without, b, s)
+            chosen[s] = a
+            after = leaving(places, arcs, s, a, b, values, field, slope, accrual * costs.mean_cost[a])
+            k[a] = after * (1.0 + up * costs.rounding[a])
+        evaluate_block(arcs, begin, end, k, chosen, row)
         for i in range(begin, end):
-            s = arcs.block_state[i]
-            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                loss, size, _ = advantage(arcs, s, a, k, row)
-                allowed[a] = a == chosen[s] or loss <= tie * size
-                if b >= ends.worst[s]:
-                    allowed[a] = ends.action_worst[a] <= b
-            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                if not allowed[chosen[s]]:
-                    chosen[s] = a
-            if b >= ends.worst[s]:
-                row[s] = 0.0
+            row[arcs.block_state[i]] *= 1.0 + up * costs.block_rounding[block]
         write_level(places, arcs, begin, end, b, values, field, row)
-        read_level(places, arcs, begin, end, b, values, 1, row)
-        for i in range(begin, end):
-            s = arcs.block_state[i]
-            for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                k[a] = costs.mean_cost[a] + following(places, arcs, costs, a, b, values, base.mean, 1, 0.0)
-        solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
-        write_level(places, arcs, begin, end, b, values, 1, row)
-        for i in range(begin, end):
-            s = arcs.block_state[i]
-            choice[places.column[places.place[s]]] = chosen[s] - arcs.action_start[s]
+
+
+@njit(cache=True, nogil=True)
+def leaving(places, arcs, s, a, b, values, field, slope, total):
+    """Return a field after the outcomes of an action that leave the level ``b``, added to what is given."""
+    action = places.action_start[places.place[s]] + a - arcs.action_start[s]
+    begin = places.outcome_start[action] + arcs.inner_stop[a] - arcs.inner_start[a]
+    outcomes = np.uint64(begin), np.uint64(places.outcome_start[action + 1])
+    return one_after(
+        places, values, (b, b % values.window), outcomes, np.uint64(0), slope, np.uint64(field), total
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
 def read_level(places, arcs, begin, end, b, values, field, row):
     """Copy to ``row`` a field at level ``b`` of a block and of what it leads to at no cost."""
-    table, window, fields = values
+    table, window, fields, _ = values
     place, first = places.place, b % window * len(places.state)
     for i in range(begin, end):
         s = arcs.block_state[i]
@@ -336,7 +428,7 @@ def read_level(places, arcs, begin, end, b, values, field, row):
 @njit(cache=True, nogil=True)
 def write_level(places, arcs, begin, end, b, values, field, row):
     """Copy the values of a block from ``row`` to a field at level ``b``."""
-    table, window, fields = values
+    table, window, fields, _ = values
     place, first = places.place, b % window * len(places.state)
     for i in range(begin, end):
         table[(first + place[arcs.block_state[i]]) * fields + field] = row[arcs.block_state[i]]

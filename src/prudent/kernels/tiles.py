@@ -19,53 +19,109 @@ levels, none below 0.
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
 from prudent.kernels.choices import look_up
 from prudent.kernels.groups import settle_group
-from prudent.kernels.stretches import FAST, LANES, add_up, begin_row, copy, fill, hand_on, kept_place, whole
+from prudent.kernels.questions import STEP, Bound, Given, Plan, class_of, has_mean
+from prudent.kernels.stretches import FAST, LANES, Strip, add_up, begin_row, copy, fill, hand_on, kept_place, whole
 from prudent.kernels.team import draw, finish, wait_for
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def settle_nodes(work, known, terms, tie, plan, tile, strip, shift, values, scratch, begin, end):
-    """Settle both objectives in the groups ``begin:end``, each of one node that waits for none in this tile.
-
-    Levels are those of ``strip``, a range within the range ``tile``; ``shift`` is added to where rows are.
-    """
+def settle_nodes(question, work, strip, values, scratch, begin, end):
+    """Settle a question for a strip, in the groups ``begin:end``, each of one node that waits for none in this tile."""
     # Tuples are unpacked once, and stretches of arrays are passed by where they begin: in loops, each access to a
     # field and each slice would count references, except in functions without arrays of their own.
     action_start, group_start, group_node, delay = work.action_start, work.group_start, work.group_node, work.delay
     rows, means, excesses, back, block = values.row, values.mean, values.excess, values.back, values.block
-    excess_before, mean_before, base, base_mean = values.excess_before, values.mean_before, known.excess, known.mean
-    hands_on, ring = values.kept > 0 and tile[1] < values.final, (values.kept, block, len(delay) * block)
-    slope, filled, (low, high), held = terms.slope, values.front >= 0, strip, 0
+    excess_before, mean_before, known = values.excess_before, values.mean_before, question.known
+    base, base_mean, slope = known.excess, known.mean, question.terms.slope
+    hands_on, ring = values.kept > 0 and strip.last < values.final, (values.kept, block, len(delay) * block)
+    tile, within, filled, with_mean = (
+        (strip.first, strip.last),
+        (strip.low, strip.high),
+        values.front >= 0,
+        has_mean(question),
+    )
     for group in range(begin, end):
         s = group_node[group_start[group]]
-        since, here, place, goal = delay[s], rows[s] + shift, s * block, action_start[s] == action_start[s + 1]
+        since, here, place, goal = delay[s], rows[s] + strip.shift, s * block, action_start[s] == action_start[s + 1]
         far = back[s] if filled else 0
-        b = max(low - since, 1)
-        n = high - since - b
+        b = max(strip.low - since, 1)
+        n = strip.high - since - b
         if filled:
-            begin_row(excesses, here, since, far, base[s], slope, ring, excess_before, place, tile, strip, goal)
-            if plan:
-                begin_row(means, here, since, far, base_mean[s], 0.0, ring, mean_before, place, tile, strip, goal)
+            begin_row(excesses, here, since, far, base[s], slope, ring, excess_before, place, tile, within, goal)
+            if with_mean:
+                begin_row(means, here, since, far, base_mean[s], 0.0, ring, mean_before, place, tile, within, goal)
         if n <= 0 or goal:  # the tables of goals are 0
             continue
-        unsafe = least_excess(work, known, terms, shift, values, scratch, s, b, n)
+        fill_in(question, work, strip.shift, values, scratch, s, b, n)
         copy(excesses, here + b, n, scratch.least, 0)
         if hands_on:
-            hand_on(excesses, here, since, far, ring, excess_before, place, tile[1], low, high)
-        if plan:
-            least_mean(work, known, tie, shift, values, scratch, s, b, n, unsafe)
+            hand_on(excesses, here, since, far, ring, excess_before, place, tile[1], strip.low, strip.high)
+        if with_mean:
             copy(means, here + b, n, scratch.mean, 0)
             if hands_on:
-                hand_on(means, here, since, far, ring, mean_before, place, tile[1], low, high)
-            held = hold(values, scratch, held, s, b, n)
-    write_out(values.choice, values.stride, scratch, held)
+                hand_on(means, here, since, far, ring, mean_before, place, tile[1], strip.low, strip.high)
+    write_out(values.choice, values.stride, scratch)
+
+
+def fill_in(question, work, shift, values, scratch, s, b, n):
+    """Fill ``scratch`` with a node's values for ``n`` budgets from ``b`` on: ``least`` and, with a mean, ``mean``."""
+
+
+@overload(fill_in, jit_options=STEP | {"forceinline": True})
+def _fill_in(question, work, shift, values, scratch, s, b, n):
+    return {Plan: fill_in_plan, Bound: fill_in_bound, Given: fill_in_given}[class_of(question)]
+
+
+def fill_in_plan(question, work, shift, values, scratch, s, b, n):
+    """Find U, M and the actions that attain them; the actions are held until those of more nodes are written."""
+    unsafe = least_excess(question, work, shift, values, scratch, s, b, n)
+    least_mean(question, work, shift, values, scratch, s, b, n, unsafe)
+    hold(values, scratch, s, b, n)
+
+
+def fill_in_bound(question, work, shift, values, scratch, s, b, n):
+    """Find U alone; rounding errors are subtracted in the end."""
+    least_excess(question, work, shift, values, scratch, s, b, n)
+
+
+def fill_in_given(question, work, shift, values, scratch, s, b, n):
+    """Find the values of a given policy, for one stretch of budgets with the same action after the other."""
+    (accrual, slope), (entry, first_entry, low, high, stride, without), known = question
+    outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
+    start, mean_cost, rows, filled, p, at = (
+        work.action_start[s],
+        work.mean_cost,
+        values.row,
+        values.front >= 0,
+        scratch.p,
+        scratch.at,
+    )
+    excess, mean, base, base_mean, never = scratch.least, scratch.mean, known.excess, known.mean, known.worst[:0]
+    i = 0
+    while i < n:
+        j, a = n, start
+        if s < len(low):  # a state: shared lists of outcomes have one action
+            action = look_up(entry, first_entry, low, high, stride, without, b + i, s)
+            j, a = i + 1, start + action
+            while j < n and look_up(entry, first_entry, low, high, stride, without, b + j, s) == action:
+                j += 1
+        add_up(
+            excess, i, j - i, accrual * mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability,
+            successor, cost, rows, shift, filled, base, slope, values.excess, never, p, at,
+        )  # fmt: skip
+        add_up(
+            mean, i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability, successor, cost,
+            rows, shift, filled, base_mean, 0.0, values.mean, never, p, at,
+        )  # fmt: skip
+        i = j
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def least_excess(work, known, terms, shift, values, scratch, s, b, n):
+def least_excess(question, work, shift, values, scratch, s, b, n):
     """Find U(s, b), the least over actions of the expected U of what follows, for ``n`` budgets from ``b`` on.
 
     ``scratch.k`` has it for each action, ``least`` and ``next_least`` the two least, ``chosen`` an action with the
@@ -75,7 +131,8 @@ def least_excess(work, known, terms, shift, values, scratch, s, b, n):
     start, stop, mean_cost = work.action_start[s], work.action_start[s + 1], work.mean_cost
     rows, excesses, filled, length = values.row, values.excess, values.front >= 0, len(scratch.m) - LANES
     k, least, next_least, chosen = scratch.k, scratch.least, scratch.next_least, scratch.chosen
-    base, worst, accrual, slope, p, at = known.excess, known.worst, terms.accrual, terms.slope, scratch.p, scratch.at
+    (accrual, slope), _, known = question
+    base, worst, p, at = known.excess, known.worst, scratch.p, scratch.at
     unsafe, row = min(max(worst[s] - b, 0), n), 0
     for a in range(start, stop if unsafe > 0 else start):
         if work.left_out[a]:
@@ -97,12 +154,13 @@ def least_excess(work, known, terms, shift, values, scratch, s, b, n):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def least_mean(work, known, tie, shift, values, scratch, s, b, n, unsafe):
+def least_mean(question, work, shift, values, scratch, s, b, n, unsafe):
     """Find M(s, b), the lowest expected cost over A*(s, b), the actions that attain U, and which action has it."""
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
     start, stop, mean_cost = work.action_start[s], work.action_start[s + 1], work.mean_cost
     rows, means, filled, length = values.row, values.mean, values.front >= 0, len(scratch.m) - LANES
     k, least, chosen, m, mean = scratch.k, scratch.least, scratch.chosen, scratch.m, scratch.mean
+    _, tie, known = question
     base, never, p, at = known.mean, known.worst[:0], scratch.p, scratch.at
     calm = min(max(known.calm[s] - b, 0), n)
     unsafe = min(unsafe, calm)
@@ -145,18 +203,17 @@ def least_mean(work, known, tie, shift, values, scratch, s, b, n, unsafe):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def hold(values, scratch, held, s, b, n):
-    """Hold the chosen actions of a node, and write them with those of others once there are enough; return how many."""
+def hold(values, scratch, s, b, n):
+    """Hold the chosen actions of a node, and write them with those of others once there are enough."""
     if s >= len(values.place):
-        return held
-    length, picked, chosen = len(scratch.m) - LANES, scratch.picked, scratch.chosen
+        return
+    length, picked, chosen, held = len(scratch.m) - LANES, scratch.picked, scratch.chosen, scratch.held[0]
     for i in range(np.uint64(n)):
         picked[np.uint64(held * length) + i] = chosen[i]
     scratch.to[held], scratch.many[held] = values.place[s] + b * values.stride, n
-    if held + 1 < len(scratch.to):
-        return held + 1
-    write_out(values.choice, values.stride, scratch, held + 1)
-    return 0
+    scratch.held[0] = held + 1
+    if held + 1 == len(scratch.to):
+        write_out(values.choice, values.stride, scratch)
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -177,14 +234,15 @@ def lower_to_four(k, row, length, least, next_least, chosen, n):
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def write_out(choices, stride, scratch, held):
-    """Write the actions of some nodes into the table: those of neighbours for the same budget lie side by side."""
+def write_out(choices, stride, scratch):
+    """Write the actions that are held into the table: those of neighbours for the same budget lie side by side."""
     picked, to, many, length, step = scratch.picked, scratch.to, scratch.many, len(scratch.m) - LANES, np.uint64(stride)
-    for low in range(0, length, LANES):
-        for h in range(held):
+    for low in range(0, length if scratch.held[0] > 0 else 0, LANES):
+        for h in range(scratch.held[0]):
             first, here = np.uint64(to[h] + low * stride), np.uint64(h * length + low)
             for i in range(np.uint64(max(min(many[h] - low, LANES), 0))):
                 choices[first + i * step] = picked[here + i]
+    scratch.held[0] = 0
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -227,7 +285,7 @@ def attained(k, row, least, tie, begin, end):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def next_part(parts, tiles, front, k, layer):
-    """Draw a part and wait for what it needs; return its tile, layer, groups, levels and what to add to rows.
+    """Draw a part and wait for what it needs; return its tile, layer, groups and strip.
 
     ``k`` and ``layer`` are those of the part that this thread drew before.  The layer is -1 if no part is left.  A part
     needs all layers before its own, and its own layer in the tile before: that one hands on what it has found.
@@ -237,12 +295,13 @@ def next_part(parts, tiles, front, k, layer):
     number = draw(counters[k])
     while number >= pieces * -(-min(tile, last - first - k * tile) // strip):
         if k + tiles.streams >= len(counters):
-            return k, -1, 0, 0, (0, 0), 0
+            return k, -1, 0, 0, Strip(0, 0, 0, 0, 0)
         wait_for(counters[k], pieces * strips)  # the next tile of this stream is settled in the same tables
         k, layer = k + tiles.streams, 0
         number = draw(counters[k])
     begin = first + k * tile
-    own = -(-min(tile, last - begin) // strip)
+    end = min(begin + tile, last)
+    own = -(-(end - begin) // strip)
     while number >= own * parts.layer_start[layer + 1]:
         layer += 1
     before, count = parts.layer_start[layer], parts.layer_start[layer + 1] - parts.layer_start[layer]
@@ -252,92 +311,31 @@ def next_part(parts, tiles, front, k, layer):
     number -= own * before
     piece, low = before + number % count, begin + number // count * strip
     shift = k % tiles.streams * tiles.apart + front - begin if front >= 0 else 0
-    return k, layer, parts.group[piece], parts.group[piece + 1], (low, min(low + strip, begin + tile, last)), shift
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def count_as_done(tiles, values, plan, k, begin, end, strip, shift):
-    """Count a part as done; if it has the start, keep what was found for it."""
-    if begin <= tiles.start_group < end:
-        low, n = strip[0] - tiles.first, strip[1] - strip[0]
-        at = values.row[tiles.start] + shift + strip[0]
-        copy(tiles.excess, low, n, values.excess, at)
-        if plan:
-            copy(tiles.mean, low, n, values.mean, at)
-    finish(tiles.counters[k])
+    return k, layer, parts.group[piece], parts.group[piece + 1], Strip(begin, end, low, min(low + strip, end), shift)
 
 
 @njit(cache=True, nogil=True)
-def settle(work, known, terms, tie, plan, tiles, values, free, parts, scratch, lane):
-    """Settle the levels of some tiles, together with other threads, each with a lane of its own."""
-    k, layer, begin, end, strip, shift = next_part(parts, tiles, values.front, lane % tiles.streams, 0)
+def settle(question, work, tiles, values, free, parts, scratch, lane):
+    """Settle the levels of some tiles, together with other threads, each with a lane of its own.
+
+    ``free`` is None if no nodes wait for each other within a tile.
+    """
+    k, layer, begin, end, strip = next_part(parts, tiles, values.front, lane % tiles.streams, 0)
     while layer >= 0:
-        tile = tiles.first + k * tiles.tile, min(tiles.first + (k + 1) * tiles.tile, tiles.last)
-        if work.cyclic[begin]:
-            settle_group(work, known, terms, tie, plan, tile[0], tile[1], values, scratch, free, begin)
+        if free is None:
+            settle_nodes(question, work, strip, values, scratch, begin, end)
+        elif work.cyclic[begin]:
+            settle_group(question, work, strip, values, scratch, free, begin)
         else:
-            settle_nodes(work, known, terms, tie, plan, tile, strip, shift, values, scratch, begin, end)
-        count_as_done(tiles, values, plan, k, begin, end, strip, shift)
-        k, layer, begin, end, strip, shift = next_part(parts, tiles, values.front, k, layer)
-
-
-@njit(cache=True, nogil=True)
-def follow(work, known, choices, tiles, values, parts, scratch, lane):
-    """Evaluate the policy ``choices`` for the levels of some tiles, without cycles, as :func:`settle` does."""
-    k, layer, begin, end, strip, shift = next_part(parts, tiles, values.front, lane % tiles.streams, 0)
-    while layer >= 0:
-        tile = tiles.first + k * tiles.tile, min(tiles.first + (k + 1) * tiles.tile, tiles.last)
-        follow_nodes(work, known, choices, tile, strip, shift, values, scratch, begin, end)
-        count_as_done(tiles, values, True, k, begin, end, strip, shift)
-        k, layer, begin, end, strip, shift = next_part(parts, tiles, values.front, k, layer)
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def follow_nodes(work, known, choices, tile, strip, shift, values, scratch, begin, end):
-    """Evaluate a policy in the groups ``begin:end``, each of one node, for the levels of ``strip``."""
-    outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
-    action_start, group_node, mean_cost = work.action_start, work.group_node, work.mean_cost
-    delay, rows, means, excesses = work.delay, values.row, values.mean, values.excess
-    entry, first_entry, least, most, stride, without = choices
-    back, kept, p, at = values.back, values.kept, scratch.p, scratch.at
-    block, hands_on = values.block, kept > 0 and tile[1] < values.final
-    ring = kept, block, len(delay) * block
-    excess_before, mean_before, excess, mean = values.excess_before, values.mean_before, scratch.least, scratch.mean
-    base, base_mean, never, filled, (low, high) = known.excess, known.mean, known.worst[:0], values.front >= 0, strip
-    for g in range(begin, end):
-        s = group_node[g]
-        b = max(low - delay[s], 1)
-        n = high - delay[s] - b
-        start, place, here, since = action_start[s], s * block, rows[s] + shift, delay[s]
-        goal, far = start == action_start[s + 1], back[s] if filled else 0
-        if filled:
-            begin_row(excesses, here, since, far, base[s], 1.0, ring, excess_before, place, tile, strip, goal)
-            begin_row(means, here, since, far, base_mean[s], 0.0, ring, mean_before, place, tile, strip, goal)
-        if n <= 0 or goal:
-            continue
-        i = 0
-        while i < n:
-            j, a = n, start
-            if s < len(least):
-                action = look_up(entry, first_entry, least, most, stride, without, b + i, s)
-                j, a = i + 1, start + action
-                while j < n and look_up(entry, first_entry, least, most, stride, without, b + j, s) == action:
-                    j += 1
-            o, end_o = outcome_start[a], outcome_start[a + 1]
-            add_up(
-                excess, i, j - i, 0.0, o, end_o, b + i, probability, successor, cost, rows, shift, filled, base, 1.0,
-                excesses, never, p, at,
-            )  # fmt: skip
-            add_up(
-                mean, i, j - i, mean_cost[a], o, end_o, b + i, probability, successor, cost, rows, shift, filled,
-                base_mean, 0.0, means, never, p, at,
-            )  # fmt: skip
-            i = j
-        copy(excesses, here + b, n, excess, 0)
-        copy(means, here + b, n, mean, 0)
-        if hands_on:
-            hand_on(excesses, here, since, far, ring, excess_before, place, tile[1], low, high)
-            hand_on(means, here, since, far, ring, mean_before, place, tile[1], low, high)
+            settle_nodes(question, work, strip, values, scratch, begin, end)
+        if begin <= tiles.start_group < end:  # keep what was found for the start
+            low, n = strip.low - tiles.first, strip.high - strip.low
+            at = values.row[tiles.start] + strip.shift + strip.low
+            copy(tiles.excess, low, n, values.excess, at)
+            if has_mean(question):
+                copy(tiles.mean, low, n, values.mean, at)
+        finish(tiles.counters[k])
+        k, layer, begin, end, strip = next_part(parts, tiles, values.front, k, layer)
 
 
 @njit(cache=True, nogil=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.driver import budget_sweep
-from prudent.engine.sweep.task import PLAN
+from prudent.engine.sweep.question import PLAN, Question
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import WorstCase, least_worst_case
 from prudent.errors import PrudentError
@@ -81,7 +81,7 @@ class CvarEV(CvarWC):
     ) -> NDArray[np.int32]:
         """Return the exact method's actions if no run need exceed the budget, and the fallback elsewhere."""
         least = least_expected_cost(prepared, limits)
-        tables = budget_sweep(prepared, least.base, least.choice, worst, limits, most=limit, aims=PLAN)
+        tables = budget_sweep(prepared, Question(least.base, least.choice, worst, PLAN), limits, most=limit)
         if tables.stopped == "interrupted":
             raise KeyboardInterrupt
         if tables.stopped:

@@ -43,7 +43,8 @@ import numpy as np
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.bounded import bounded_sweep
 from prudent.engine.sweep.focus import Focus, focused_sweep
-from prudent.engine.sweep.task import TIE, Swept
+from prudent.engine.sweep.question import TIE, Question
+from prudent.engine.sweep.task import Swept
 from prudent.engine.sweep.tile_layout import clear_waste
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, range_of, surely_expected
@@ -149,7 +150,8 @@ def explore(
     """Sweep the budgets as far as alpha requires, up to ``most``."""
     expected, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
     if focus is None:
-        swept = bounded_sweep(prepared, expected.base, worst, limits, alpha=alpha, most=most, bounded=bounded)
+        question = Question(expected.base, expected.choice, worst)
+        swept = bounded_sweep(prepared, question, limits, alpha=alpha, most=most, bounded=bounded)
     else:
         swept = focused_sweep(prepared, expected, worst, focus, limits)
     return Explored(prepared, expected, swept, float(surely_expected(prepared, limits)[prepared.start]))

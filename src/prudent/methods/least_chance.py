@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.driver import budget_sweep
+from prudent.engine.sweep.question import Question, without_safety
 from prudent.engine.values.expected_cost import least_expected_cost
-from prudent.kernels.sweep import Base, Terms
+from prudent.kernels.questions import Base, Terms
 from prudent.methods.over_budget import SWEEPING, TINY, surely_below
 from prudent.models.graph import end_components
 from prudent.models.rows import BoolArray, FloatArray, offsets, starts
@@ -110,16 +110,8 @@ def _swept(prepared: Prepared, most: int, limits: Limits) -> tuple[FloatArray, F
     counted, none = _counting_arrivals(prepared), np.zeros(prepared.n_states)
     ever = least_expected_cost(counted, limits)
     enough, most_ever = (float(value[counted.start]) for value in (ever.value * (1 - SETTLED), ever.upper))
-    swept = budget_sweep(
-        counted,
-        Base(none, none, none),
-        counted.proper_choice(),
-        without_safety(counted),
-        limits,
-        most=most + 1,
-        terms=ARRIVALS,
-        until=lambda chance: chance >= enough,
-    )
+    question = Question(Base(none, none, none), counted.proper_choice(), without_safety(counted), terms=ARRIVALS)
+    swept = budget_sweep(counted, question, limits, most=most + 1, until=lambda chance: chance >= enough)
     if swept.stopped and (len(swept.excess) == 1 or swept.stopped != "time"):
         raise Stopped(swept.stopped, SWEEPING)
     if len(swept.excess) == 1:  # a run ends at its start, which is not a goal

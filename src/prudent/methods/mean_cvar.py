@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import choice_type, restrict_to
-from prudent.engine.sweep.bounded import bounded_sweep, surely_above, without_safety
-from prudent.engine.sweep.task import TIE, Swept
+from prudent.engine.sweep.bounded import bounded_sweep, surely_above
+from prudent.engine.sweep.question import TIE, Question, without_safety
+from prudent.engine.sweep.task import Swept
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.worst_case import UNREACHED, WorstCase
-from prudent.kernels.sweep import Base, Terms
+from prudent.kernels.questions import Base, Terms
 from prudent.methods.exact import Explored, explore
 from prudent.models.rows import FloatArray
 from prudent.policies.chain import backward_from_each
@@ -133,7 +134,8 @@ class Weighing:
 
     def swept(self, base: Base, worst: WorstCase, terms: Terms, *, bounded: bool = True) -> Swept:
         """Sweep all budgets that matter."""
-        found = bounded_sweep(self.prepared, base, worst, self.limits, most=self.most, terms=terms, bounded=bounded)
+        question = Question(base, self.explored.expected.choice, worst, terms=terms)
+        found = bounded_sweep(self.prepared, question, self.limits, most=self.most, bounded=bounded)
         if found.stopped:
             raise Stopped(found.stopped, TASK)
         return found

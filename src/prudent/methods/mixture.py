@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.sweep.bounded import surely_above
-from prudent.engine.sweep.task import EXCESS, Swept
+from prudent.engine.sweep.question import EXCESS
+from prudent.engine.sweep.task import Swept
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
-from prudent.kernels.sweep import Terms
+from prudent.kernels.questions import Terms
 from prudent.methods.mean_cvar import BESIDE, CLOSE, CLOSED, TASK, Found, Weighing, beneath
 from prudent.models.rows import FloatArray
 from prudent.policies.chain import backward_from_each

@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.bounded import bounded_sweep
-from prudent.engine.sweep.task import TIE
+from prudent.engine.sweep.question import TIE, Question
 from prudent.engine.values.bellman import UNIT, largest_rounding
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
-from prudent.kernels.sweep import Base, Terms
+from prudent.kernels.questions import Base, Terms
 from prudent.methods.exact import Explored
 from prudent.models.rows import FloatArray
 from prudent.policies.distribution import rarely
@@ -97,17 +97,8 @@ def exceeding(
     one = np.ones(prepared.n_states)
     base = Base(one, one, expected.value)
     until = None if least is None else lambda chance: chance <= least
-    swept = bounded_sweep(
-        prepared,
-        base,
-        _beyond(prepared, worst),
-        limits,
-        most=most + 1,
-        terms=CHANCE,
-        exhausted=1.0,
-        tie=tie,
-        until=until,
-    )
+    question = Question(base, expected.choice, _beyond(prepared, worst), terms=CHANCE, tie=tie)
+    swept = bounded_sweep(prepared, question, limits, most=most + 1, exhausted=1.0, until=until)
     if swept.stopped and (not partial or len(swept.excess) == 1 or swept.stopped != "time"):
         raise Stopped(swept.stopped, SWEEPING)
     chance = swept.excess[1:]
@@ -137,7 +128,8 @@ def least_excess(prepared: Prepared, w: int, part: float, limits: Limits) -> Ove
     more, rounded = 1 - part, prepared.scale.rounded
     gone = replace(least, value=least.value + more, lower=(least.lower + more) * (1 - UNIT), upper=least.upper + more)
     base = Base(gone.value, gone.lower, least.value)
-    swept = bounded_sweep(prepared, base, _beyond(prepared, worst), limits, most=w + 1 + rounded)
+    question = Question(base, least.choice, _beyond(prepared, worst))
+    swept = bounded_sweep(prepared, question, limits, most=w + 1 + rounded)
     if swept.stopped:
         raise Stopped(swept.stopped, SWEEPING)
     policy = BudgetPolicy.of_rows(prepared, swept.choice[: w + 2].copy(), past_budget=1)

@@ -33,9 +33,9 @@ import numpy as np
 
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.question import TIE
 from prudent.engine.sweep.robust import RobustSweep, robust_sweep
 from prudent.engine.sweep.robust_layout import shared
-from prudent.engine.sweep.task import TIE
 from prudent.engine.uncertain import Uncertain, uncertain
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.robust_cost import WorstMean, worst_expected_cost

@@ -12,7 +12,7 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.driver import budget_sweep
-from prudent.engine.sweep.task import PLAN
+from prudent.engine.sweep.question import PLAN, Question
 from prudent.engine.values.bellman import path_rounding
 from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_worst_case
@@ -34,7 +34,7 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         found = expected(prepared, alpha, limits)
         return replace(found, notes=(note, *found.notes))
     least = least_expected_cost(prepared, limits)
-    swept = budget_sweep(prepared, least.base, least.choice, worst, limits, most=w, aims=PLAN)
+    swept = budget_sweep(prepared, Question(least.base, least.choice, worst, PLAN), limits, most=w)
     if swept.stopped == "interrupted":
         raise KeyboardInterrupt
     if swept.stopped == "time":

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.task import TIE
+from prudent.engine.sweep.question import TIE
 from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, true_worst_case, worst_case_of
 from prudent.errors import PrudentError

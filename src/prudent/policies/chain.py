@@ -4,33 +4,20 @@ The chain is on pairs (state, remaining budget) until the budget is gone, then o
 expected cost and the expected excess over the budget, with no tail cut off; a forward pass, the distribution.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from prudent.engine.device_rows import device_rows
 from prudent.engine.prepared import Prepared, kept, restrict
-from prudent.engine.sweep.bounded import without_safety
-from prudent.engine.sweep.level_layout import level_layout
-from prudent.engine.sweep.levels import LevelSweep, lengthened, new_table, window_of
-from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
-from prudent.engine.sweep.tile_window import Window
-from prudent.engine.values.bellman import costs_of, free_arcs
-from prudent.engine.values.expected_cost import Expected, least_expected_cost, range_of
-from prudent.kernels.evaluation import follow
-from prudent.kernels.sweep import Base, Ends, Free, Workspace
-from prudent.kernels.sweep import Values as LevelValues
-from prudent.kernels.team import new_counters
-from prudent.kernels.tiles import follow as follow_in_tiles
+from prudent.engine.sweep.driver import budget_sweep
+from prudent.engine.sweep.question import Question
+from prudent.engine.values.expected_cost import Expected, least_expected_cost
+from prudent.kernels.questions import Base
 from prudent.models.rows import FloatArray, owner
-from prudent.policies.device_chain import backward_on_device
 from prudent.policies.distribution import Distribution, Groups
 from prudent.policies.forwards import MISSING, Followed, followed
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import UNLIMITED, Limits, Pace, go_on
-from prudent.runtime.progress import Progress
-from prudent.runtime.team import side_by_side
+from prudent.runtime.limits import UNLIMITED, Limits
 
 __all__ = [
     "Values",
@@ -41,16 +28,11 @@ __all__ = [
     "spent_budget",
 ]
 
-EVALUATING = "evaluating the plan"
-
 SPREAD = 1e-9
 """What is added to variances within groups, relative to the mean square: more than rounding."""
 
 MORE = 1.01
 """What numbers of actions are multiplied by to get a bound: they are known to a thousandth."""
-
-UNWRITTEN = np.empty((0, 0), dtype=np.uint8)
-"""Stands for the table of actions that a sweep would write."""
 
 
 @dataclass(frozen=True)
@@ -98,97 +80,11 @@ def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray, lim
     prepared = policy.prepared
     if policy.level == 0:
         return base[:, [prepared.start]]
-    tiling = tiling_of(prepared)
-    if tiling is not None and tiling.least == 0:
-        return _backward_in_tiles(policy, tiling, base, mean_cost, limits)
-    return _backward_by_level(policy, base, mean_cost, limits)
-
-
-def _backward_by_level(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray, limits: Limits) -> FloatArray:
-    prepared, layout, levels = policy.prepared, level_layout(policy.prepared), policy.level + 1
-    there = None if limits.device is None else device_rows(limits.device, prepared)
-    if there is not None:
-        excess, mean = backward_on_device(there, policy, base[0], base[2], mean_cost, limits, EVALUATING)
-        return np.stack([excess, _above(prepared, base, excess), mean])
-    arcs = free_arcs(prepared)
-    costs = costs_of(prepared, arcs)._replace(mean_cost=mean_cost)
-    unused = np.empty(0, dtype=np.int64)
-    numbers, row = np.empty(prepared.n_actions), np.empty(prepared.n_states)
-    workspace = Workspace(numbers, np.empty(0, dtype=bool), np.zeros(prepared.n_states, dtype=np.int64), row)
-    free = Free(arcs, costs, Ends(unused, unused, np.empty(0)), Base(base[0], base[1], base[2]), workspace)
-    fields, window = 3 if layout.cyclic else 2, window_of(prepared, policy.level)
-    table = lengthened(new_table(layout, *base[[0, 2, 1]][:fields]), window * prepared.n_states * fields)
-    found = np.empty((3, levels))
-    found[:, 0] = base[[0, 2, 1], prepared.start]
-    pace, last = Pace(LevelSweep.batch / LevelSweep.outcomes(prepared), limits), 1
-    threads = prepared.threads
-    with Progress(EVALUATING, total=policy.level, unit="levels") as progress:
-        while last < levels:
-            go_on(limits, EVALUATING)
-            first, counters = last, new_counters()
-            last = min(first + pace.next(first), levels)
-            values = LevelValues(table, window, fields)
-            about = (
-                layout.turns,
-                layout.places,
-                free,
-                policy.choices,
-                first,
-                last,
-                values,
-                layout.start,
-                found,
-                counters,
-            )
-
-            def work(lane: int, about: Any = about) -> None:
-                follow(*about)
-
-            side_by_side(layout.lanes(last - first, threads), work)
-            progress.at(last)
-    excess, mean, above = found
-    if not layout.cyclic:
-        above = _above(prepared, base, excess)
-    return np.stack([excess, above, mean])
-
-
-def _above(prepared: Prepared, base: FloatArray, excess: FloatArray) -> FloatArray:
-    """Return an upper bound on the excess of a policy, by budget, where no cycles are free."""
-    above = excess * (_ratio(base, prepared.threads) * (1 + level_layout(prepared).error(np.arange(len(excess)))))
-    above[0] = base[1, prepared.start]
-    return np.asarray(above)
-
-
-def _ratio(base: FloatArray, threads: int) -> float:
-    """Return how far the upper bound on the excess without budget is above it, at most."""
-    return range_of(base[1], base[0], threads)[1]
-
-
-def _backward_in_tiles(
-    policy: BudgetPolicy, tiling: Tiling, base: FloatArray, mean_cost: FloatArray, limits: Limits
-) -> FloatArray:
-    prepared, levels = policy.prepared, policy.level + 1
-    work = tiling.work._replace(mean_cost=np.append(mean_cost, np.zeros(len(tiling.heads))))
-    known = known_of(prepared, tiling, base[0], base[2], without_safety(prepared), None, 1.0)
-    threads = prepared.threads
-    window = Window(tiling, policy.level, True, threads, policy.level)
-    found = np.empty((3, levels))
-    found[:, 0] = base[:, prepared.start]
-    scratch = [window.scratch() for _ in range(threads)]
-    with Progress(EVALUATING, total=levels, unit="levels") as progress:
-        for first, last in window.rounds(1, levels):
-            go_on(limits, EVALUATING)
-            tiles, parts, lanes = window.tiles(first, last, final=last == levels)
-            about = work, known, policy.choices, tiles, window.values(UNWRITTEN, levels), parts
-
-            def follow_on(lane: int, about: Any = about) -> None:
-                follow_in_tiles(*(*about, scratch[lane], lane))
-
-            side_by_side(lanes, follow_on)
-            found[0, first:last], found[2, first:last] = tiles.excess, tiles.mean
-            progress.at(last)
-    found[1, 1:] = found[0, 1:] * (_ratio(base, prepared.threads) * (1 + tiling.error(np.arange(1, levels))))
-    return found
+    question = Question.given(prepared, policy.choices, Base(*base), mean_cost)
+    # Following a policy takes no more memory than planning it did; it is useless unfinished, so nothing is saved.
+    limits = replace(limits, memory=UNLIMITED.memory, keeper=None, ranks=None)
+    found = budget_sweep(prepared, question, limits, most=policy.level, threads=prepared.threads)
+    return np.stack([found.excess, found.low, found.mean])
 
 
 def longest_detour(prepared: Prepared) -> float:

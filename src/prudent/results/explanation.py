@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from prudent.engine.sweep.driver import budget_sweep
-from prudent.engine.sweep.task import PLAN, TIE
+from prudent.engine.sweep.question import PLAN, TIE, Question
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.errors import printable
-from prudent.kernels.sweep import Base
 from prudent.models.intervals import Intervals
 from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.policy import BudgetPolicy
@@ -151,8 +150,8 @@ class Explainer:
         self.policy, limits = policy, Limits.of(None, None)
         self.worst = least_worst_case(prepared, limits)
         least = least_expected_cost(prepared, limits)
-        base, level = Base(least.value, least.lower, least.value), policy.level
-        swept = budget_sweep(prepared, base, least.choice, self.worst, limits, most=level, aims=PLAN, keep=True)
+        question = Question(least.base, least.choice, self.worst, PLAN)
+        swept = budget_sweep(prepared, question, limits, most=policy.level, keep=True)
         if swept.stopped == "interrupted":
             raise KeyboardInterrupt
         assert swept.tables is not None

@@ -16,7 +16,8 @@ from prudent.engine.values.bellman import arcs_for_bounds, costs_of, longest_sta
 from prudent.errors import PrudentError
 from prudent.kernels.between import FAR, PAD, TOGETHER, bound_levels, shift_left
 from prudent.kernels.blocks import Arcs
-from prudent.kernels.sweep import Aims, Ends
+from prudent.kernels.questions import Aims
+from prudent.kernels.sweep import Ends
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, owner
 from prudent.runtime.limits import Arrays
@@ -48,23 +49,24 @@ class BetweenSweep(Backend):
     def __post_init__(self) -> None:
         super().__post_init__()
         task, prepared = self.task, self.task.prepared
-        base, slope = task.base.low, task.terms.slope
+        question = task.question
+        base, slope = question.base.low, question.terms.slope
         arcs = _nearest_first(arcs_for_bounds(prepared), base)
         costs = costs_of(prepared, arcs)
         self.parts = np.asarray(prepared.cost - prepared.scale.unrounded(prepared.fine))
-        ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
+        ends = Ends(question.worst.value, question.worst.action_value, longest_stay(prepared, arcs))
         size = base + PAD * slope
         largest = np.maximum(size[prepared.successor], base[prepared.successor] + slope * prepared.cost)
         total = np.bincount(
             prepared.outcome_action, weights=prepared.probability * largest, minlength=prepared.n_actions
         )
-        self.error = OPERATIONS * rounding(prepared) * (total + task.terms.accrual * prepared.mean_cost)
+        self.error = OPERATIONS * rounding(prepared) * (total + question.terms.accrual * prepared.mean_cost)
         far = prepared.cost >= TOGETHER + FAR - 1
         near = prepared.outcome_start[1:] - np.bincount(
             prepared.outcome_action, weights=far, minlength=prepared.n_actions
         ).astype(np.int64)  # outcomes are sorted by cost
         self._turns = turns_of(prepared)[0]
-        self._arguments = self._turns, arcs, costs, self.parts, ends, task.terms, self.error, size, near
+        self._arguments = self._turns, arcs, costs, self.parts, ends, question.terms, self.error, size, near
         self._ready = np.empty((prepared.n_actions, TOGETHER))
         self._workspace = task.workspace()
         self.table = base[:, None] + slope * np.arange(PAD, -1, -1.0)
@@ -98,7 +100,7 @@ class BetweenSweep(Backend):
             self.done = end
 
     def _settle(self, first: int, last: int) -> None:
-        base, start, at = self.task.base.low, self.task.prepared.start, -self.origin
+        base, start, at = self.task.question.base.low, self.task.prepared.start, -self.origin
         if self.sound:
             sound, work = np.ones(1, dtype=bool), len(self.parts) * (last - first)
             about = first, last, base, self.table, at, start, self.found, self._workspace, self._ready, sound

@@ -14,53 +14,51 @@ import numpy as np
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.driver import budget_sweep
-from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, TIE, Swept
+from prudent.engine.sweep.question import BOUND, EXCESS, PLAN, Question, without_safety
+from prudent.engine.sweep.task import Swept
 from prudent.engine.values.bellman import UNIT
-from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
+from prudent.engine.values.expected_cost import surely_expected
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
-from prudent.kernels.sweep import Base, Terms
+from prudent.kernels.questions import Base, Terms
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Limits
 
-__all__ = ["beneath", "bounded_sweep", "surely_above", "without_safety"]
+__all__ = ["beneath", "bounded_sweep", "surely_above"]
 
 
 def bounded_sweep(
     prepared: Prepared,
-    base: Base,
-    worst: WorstCase,
+    question: Question,
     limits: Limits,
     *,
     alpha: float | None = None,
     most: int = UNREACHED,
-    terms: Terms = EXCESS,
     exhausted: float | None = None,
     bounded: bool = True,
-    tie: float = TIE,
     until: Callable[[float], bool] | None = None,
 ) -> Swept:
     """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
-    Without budget the policy of least expected cost is played.  The first objective is then ``exhausted`` if given, and
-    the base must agree; otherwise the terms determine it.  With rounded costs, ``bounded=False`` leaves out the bound.
-    With ``until`` sweeps also end once that holds for the first objective of the start.
+    Without budget the first objective is ``exhausted`` if given, and the base must agree; otherwise the terms determine
+    it.  With rounded costs, ``bounded=False`` leaves out the bound.  With ``until`` sweeps also end once that holds for
+    the first objective of the start.
     """
-    choice = least_expected_cost(prepared, limits).choice
-    options: dict[str, Any] = {"alpha": alpha, "most": most, "terms": terms, "until": until}
-    if not (prepared.scale.rounded and bounded):
-        aims = PLAN if prepared.scale.rounded else BOTH
-        swept = budget_sweep(prepared, base, choice, worst, limits, aims=aims, tie=tie, **options)
-        return replace(swept, low=np.zeros(1)) if prepared.scale.rounded else swept
+    options: dict[str, Any] = {"alpha": alpha, "most": most, "until": until}
+    if not prepared.scale.rounded:
+        return budget_sweep(prepared, question, limits, **options)
+    question = replace(question, aims=PLAN)
+    if not bounded:
+        return replace(budget_sweep(prepared, question, limits, **options), low=np.zeros(1))
 
     surely_expected(prepared, limits)  # now, and not in both threads below
     side_by_side = limits.threads > 1 and limits.keeper is None and limits.ranks is None  # ranks follow one at a time
     options["threads"] = -(-limits.threads // 2) if side_by_side else limits.threads
 
     def plan(limits: Limits) -> Swept:
-        return budget_sweep(prepared, base, choice, worst, limits, aims=PLAN, tie=tie, **options)
+        return budget_sweep(prepared, question, limits, **options)
 
     def bound() -> tuple[FloatArray, str]:
-        return surely_above(prepared, limits, exhausted=exhausted, **options)
+        return surely_above(prepared, limits, terms=question.terms, exhausted=exhausted, **options)
 
     if side_by_side:
         with limits, ThreadPoolExecutor(1, thread_name_prefix="prudent") as pool:
@@ -119,10 +117,8 @@ def _swept_below(
     below, base, worst = beneath(prepared, terms, limits, between=between)
     if exhausted is not None:
         base = Base(*[np.full(below.n_states, exhausted)] * 3)
-    swept = budget_sweep(
-        below, base, below.proper_choice(), worst, limits,
-        alpha=alpha, most=most, aims=BOUND, terms=terms, until=until, threads=threads,
-    )  # fmt: skip
+    question = Question(base, below.proper_choice(), worst, BOUND, terms)
+    swept = budget_sweep(below, question, limits, alpha=alpha, most=most, until=until, threads=threads)
     return swept.low if between else swept.low[1:], swept.stopped
 
 
@@ -140,9 +136,3 @@ def beneath(prepared: Prepared, terms: Terms, limits: Limits, *, between: bool) 
     worst = least_worst_case(below, limits)
     worst = WorstCase(np.minimum(worst.value + 1, UNREACHED), np.minimum(worst.action_value + 1, UNREACHED))
     return below, Base(low, low, low), without_safety(below) if terms.accrual > 0 else worst
-
-
-def without_safety(prepared: Prepared) -> WorstCase:
-    """Return a worst case for objectives that also count costs within the budget: infinite except at goals."""
-    value = np.where(prepared.is_goal, 0, UNREACHED)
-    return WorstCase(value, np.full(prepared.n_actions, UNREACHED))

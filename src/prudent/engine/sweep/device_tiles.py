@@ -17,7 +17,7 @@ from prudent.engine.sweep.device_policy import DevicePolicy, policy_bytes
 from prudent.engine.sweep.task import MISFIT, Backend, Task, kept_levels
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.errors import PrudentError
-from prudent.kernels.sweep import Aims
+from prudent.kernels.questions import Aims
 from prudent.models.rows import owner
 from prudent.runtime.gpu import BLOCK, Device, Resident
 from prudent.runtime.limits import Arrays, room_on
@@ -43,12 +43,11 @@ class DeviceTileSweep(Backend):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        task, prepared, device, aims = self.task, self.task.prepared, self.task.device, self.task.aims
+        task, prepared, device, question = self.task, self.task.prepared, self.task.device, self.task.question
         tiling = tiling_of(prepared)
         assert device is not None and tiling is not None, "it serves only tasks that have both"
         self.tiling, self._model, work = tiling, device_model(device, prepared), tiling.work
-        n, first = tiling.n_nodes, task.base.excess if aims.plan else task.base.low
-        known = known_of(prepared, tiling, first, task.base.mean, task.worst, task.choice, task.terms.slope)
+        n, aims, known = tiling.n_nodes, question.aims, known_of(prepared, tiling, question)
         late = int(work.delay[: prepared.n_states].max(initial=0))
         self.tile, self._width = self._sizes(device)
         need = 8 * n * self._width * (2 if aims.plan else 1) + 40 * n + 8 * len(known.action_worst)
@@ -61,8 +60,8 @@ class DeviceTileSweep(Backend):
         self._tables = [device.new(n * self._width if used else 1, np.float64) for used in (True, aims.plan)]
         self._lost = device.new(1, np.float64)
         self._policy = DevicePolicy(device, task, self.tile, late) if aims.plan else None
-        self._sure = task.sure
-        past, about = tiling.back, (task.terms.slope, aims.plan, self._model.delay)
+        self._sure = question.sure(prepared.threads)
+        past, about = tiling.back, (question.terms.slope, aims.plan, self._model.delay)
         self._kernels.each("fill_past", n * past, 1 - past, past, self._width, *about, *self._base, *self._tables)
 
     def _sizes(self, device: Device) -> tuple[int, int]:
@@ -78,6 +77,8 @@ class DeviceTileSweep(Backend):
         """Return whether there is a device, and a model without cycles."""
         prepared = task.prepared
         if task.device is None or task.keep or prepared.between or not prepared.acyclic:
+            return False
+        if task.question.policy is not None:  # threads are as fast
             return False
         tiling = tiling_of(prepared)
         return tiling is not None and tiling.back < 2**30 and len(tiling.work.cost) < 2**32
@@ -101,11 +102,12 @@ class DeviceTileSweep(Backend):
 
     def _settle(self, first: int, last: int) -> None:
         """Settle a tile."""
-        task, model, width, policy = self.task, self._model, self._width, self._policy
+        task, question, model = self.task, self.task.question, self._model
+        width, policy = self._width, self._policy
         ring, rows = (self._tables[1], 1) if policy is None else (policy.ring, policy.rows)
         if policy is not None:
             policy.row(last - 1)
-        about = first, last, width, rows, task.prepared.n_states, *task.terms, task.tie, task.aims.plan
+        about = first, last, width, rows, task.prepared.n_states, *question.terms, question.tie, question.aims.plan
         known = *self._base, *self._ends, *self._tables, ring, self._lost
         for begin, end in zip(model.layer[:-1], model.layer[1:], strict=True):
             grid = end - begin, -(-(last - first) // BLOCK)
@@ -117,12 +119,13 @@ class DeviceTileSweep(Backend):
 
     def _note(self, first: int, last: int) -> None:
         """Record the values of the start that a tile has found."""
-        device, aims, width = self._model.device, self.task.aims, self._width
+        device, question, width = self._model.device, self.task.question, self._width
+        aims = question.aims
         begin, column = self.task.prepared.start * width, np.arange(first, last) % width
         excess = device.down(self._tables[0][begin : begin + width])[column]
         self.found[0, first:last] = excess if aims.plan else 0.0
         if aims.bound:
-            self.found[1, first:last] = excess * (self._sure * (1 - self.tiling.error(np.arange(first, last))))
+            self.found[1, first:last] = question.bound(excess, self._sure, self.tiling.error(np.arange(first, last)))
         if aims.plan:
             self.found[2, first:last] = device.down(self._tables[1][begin : begin + width])[column]
 

@@ -8,12 +8,11 @@ import numpy as np
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.estimate import likely_levels, memory_advice, sweep_bytes
-from prudent.engine.sweep.task import BOTH, EXCESS, TIE, Swept, Task
+from prudent.engine.sweep.question import BOTH, EXCESS, Question
+from prudent.engine.sweep.task import Swept, Task
 from prudent.engine.values.expected_cost import least_expected_cost
-from prudent.engine.values.worst_case import UNREACHED, WorstCase
+from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
-from prudent.kernels.sweep import Aims, Base, Terms
-from prudent.models.rows import IntArray
 from prudent.runtime.limits import Limits, Pace, Stopped
 from prudent.runtime.progress import Progress, announce
 
@@ -25,32 +24,27 @@ FURTHER = 1.25
 
 def budget_sweep(
     prepared: Prepared,
-    base: Base,
-    choice: IntArray,
-    worst: WorstCase,
+    question: Question,
     limits: Limits,
     *,
     alpha: float | None = None,
     most: int = UNREACHED,
-    aims: Aims = BOTH,
-    terms: Terms = EXCESS,
     keep: bool = False,
-    tie: float = TIE,
     until: Callable[[float], bool] | None = None,
     threads: int | None = None,
 ) -> Swept:
     """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
-    ``choice`` is a proper policy to play without budget; ``keep`` keeps the values of all levels up to ``most``.
-    With ``until`` the sweep also ends once that holds for U of the start.  It may use all ``threads`` of the limits,
-    unless another number is given.
+    ``keep`` keeps the values of all levels up to ``most``.  With ``until`` the sweep also ends once that holds for U of
+    the start.  It may use all ``threads`` of the limits, unless another number is given.
     """
-    most = min(most, int(worst.value[prepared.start]))
-    value = (base.excess if aims.plan else base.low)[prepared.start]
-    best = np.inf if alpha is None else _most_needed(prepared, base, worst, float(value), alpha, terms, limits)
+    base, aims = question.base, question.aims
+    most = min(most, int(question.worst.value[prepared.start]))
+    value = float((base.excess if aims.plan else base.low)[prepared.start])
+    best = np.inf if alpha is None else _most_needed(prepared, question, value, alpha, limits)
     threads = limits.threads if threads is None else threads
-    about = min(most, best), limits.device, limits.ranks
-    task = Task(prepared, base, choice, worst, aims, terms, most, keep, threads, tie, *about)
+    about = most, keep, threads, min(most, best), limits.device, limits.ranks
+    task = Task(prepared, question, *about)
     sure = int(min(most, value if alpha is not None else most if until is None else 0))
     ranks = limits.ranks
     if (need := sweep_bytes(prepared, sure, aims, keep, ranks)) > limits.memory:
@@ -59,14 +53,14 @@ def budget_sweep(
     sweep = backend_for(task, task.levels)(task)
     lanes = threads if ranks is None else ranks.threads * ranks.size
     pace = Pace(lanes * sweep.batch / sweep.outcomes(prepared), limits)
-    key = "" if limits.keeper is None else _key(prepared, base, aims, terms, alpha, most)
+    key = "" if limits.keeper is None else _key(prepared, question, alpha, most)
     kept = None if limits.keeper is None else limits.keeper.load(key)
     if kept is not None:
         sweep.resume(kept)
     resumed_at, seen = sweep.done, 0
     row, stopped = 0 if aims.plan else 1, ""
     total = None if best == np.inf else best
-    with limits, Progress("sweeping budgets", total=total, unit="levels") as progress:
+    with limits, Progress(question.doing, total=total, unit="levels") as progress:
         while True:
             if alpha is not None:
                 f = np.arange(seen, sweep.done) + sweep.found[row, seen : sweep.done] / alpha
@@ -91,7 +85,7 @@ def budget_sweep(
                         raise
                     announce(str(error))  # the answer so far is still returned
             if stopped and not limits.partial:
-                raise Stopped(stopped, "the sweep")
+                raise Stopped(stopped, "the sweep" if question.policy is None else question.doing)
             if stopped:
                 break
             sweep.advance(last, final=last > end)
@@ -105,25 +99,22 @@ def budget_sweep(
     return Swept(excess, low, mean, whole, sweep.values, stopped, sweep.lost)
 
 
-def _most_needed(
-    prepared: Prepared, base: Base, worst: WorstCase, value: float, alpha: float, terms: Terms, limits: Limits
-) -> float:
+def _most_needed(prepared: Prepared, question: Question, value: float, alpha: float, limits: Limits) -> float:
     """Return an upper bound on the objective at the best budget, and so on that budget.
 
     The base itself is one.  Without cycles the variance of the least expected cost is cheap and gives a better one.
     """
-    if prepared.acyclic and not prepared.between and terms == EXCESS:
+    if prepared.acyclic and not prepared.between and question.terms == EXCESS:
         least = least_expected_cost(prepared, limits)
-        if np.array_equal(base.excess, least.value):
-            return min(value / alpha, likely_levels(prepared, least, worst, alpha, limits))
+        if np.array_equal(question.base.excess, least.value):
+            return min(value / alpha, likely_levels(prepared, least, question.worst, alpha, limits))
     return value / alpha
 
 
-def _key(prepared: Prepared, base: Base, aims: Aims, terms: Terms, alpha: float | None, most: int) -> str:
+def _key(prepared: Prepared, question: Question, alpha: float | None, most: int) -> str:
     """Return a digest that identifies this sweep."""
-    digest = sha256(
-        f"{prepared.model.fingerprint} {prepared.scale.step!r} {tuple(aims)} {tuple(terms)} {alpha!r} {most}".encode()
-    )
-    for array in (*base, prepared.action_start, prepared.outcome_start, prepared.cost, prepared.successor):
+    asked = f"{tuple(question.aims)} {tuple(question.terms)} {alpha!r} {most}"
+    digest = sha256(f"{prepared.model.fingerprint} {prepared.scale.step!r} {asked}".encode())
+    for array in (*question.base, prepared.action_start, prepared.outcome_start, prepared.cost, prepared.successor):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

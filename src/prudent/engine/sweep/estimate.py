@@ -16,11 +16,12 @@ from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.backends import BACKENDS, backend_for
 from prudent.engine.sweep.device_tiles import TILE
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.task import AT_FIRST, BOTH, EXCESS, PLAN, TIE, Task
+from prudent.engine.sweep.question import BOTH, PLAN, Question
+from prudent.engine.sweep.task import AT_FIRST, Task
 from prudent.engine.sweep.tile_layout import tiling_of
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
-from prudent.kernels.sweep import Aims
+from prudent.kernels.questions import Aims
 from prudent.runtime.limits import UNLIMITED, Limits, shown_bytes
 from prudent.runtime.ranks import Ranks
 
@@ -202,8 +203,7 @@ def seconds_per_level(prepared: Prepared, least: Expected, levels: int, limits: 
     """Return the time per level, measured on a few levels with arbitrary values; nan if that takes too much memory."""
     worst = WorstCase(np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED))
     threads = limits.threads
-    about = levels, False, threads, TIE, levels, limits.device
-    task = Task(prepared, least.base, least.choice, worst, BOTH, EXCESS, *about)
+    task = Task(prepared, Question(least.base, least.choice, worst), levels, False, threads, levels, limits.device)
     kind = backend_for(task, levels)
     few = min(max(threads * kind.sample // kind.outcomes(prepared), AT_LEAST), max(levels, 1), ENOUGH)
     while few > 1 and max(sweep_bytes(prepared, 2 * few), kind.trial_bytes(prepared, few)) > TRIAL:

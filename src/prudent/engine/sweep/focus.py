@@ -18,7 +18,8 @@ from prudent.engine.room import shared_room
 from prudent.engine.sweep.between import BetweenSweep
 from prudent.engine.sweep.bounded import beneath
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.task import BOUND, EXCESS, TIE, Swept, Task
+from prudent.engine.sweep.question import BOUND, EXCESS, Question
+from prudent.engine.sweep.task import Swept, Task
 from prudent.engine.sweep.tile_layout import Tiling, known_of, plain_tiling
 from prudent.engine.sweep.tile_window import STRIP, new_scratch
 from prudent.engine.values.expected_cost import Expected, at_step, least_expected_cost
@@ -26,8 +27,8 @@ from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_c
 from prudent.kernels.between import PAD
 from prudent.kernels.choices import Choices
 from prudent.kernels.focus import narrow, settle_range
+from prudent.kernels.questions import Base
 from prudent.kernels.stretches import LANES, Values
-from prudent.kernels.sweep import Base
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
 from prudent.runtime.limits import Limits, Stopped, go_on
 from prudent.runtime.progress import Progress
@@ -75,7 +76,7 @@ def focus_on(prepared: Prepared, alpha: float, upper: float, ratio: int, limits:
     high[prepared.start] = min(int(close.max(initial=0)) + 1, levels - 1) * ratio
     useful = np.zeros((prepared.n_actions, levels + 1), dtype=bool)
     graph = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
-    known = below.task.prepared.cost, below.parts, below.table, PAD, below.task.base.low, below.error
+    known = below.task.prepared.cost, below.parts, below.table, PAD, below.task.question.base.low, below.error
     about = prepared.cost, *known, above, ratio
     narrow(prepared.blocks[1][::-1].copy(), graph, *about, low, high, useful)
     low = np.where(prepared.is_goal | (high < 1), 1, np.maximum(low, 1))
@@ -87,7 +88,7 @@ def _swept(coarse: Prepared, levels: int, limits: Limits) -> FloatArray:
     """Return an upper bound on U, by state and level of the coarse grid: costs are rounded up."""
     least = least_expected_cost(coarse, limits)
     base, worst = Base(least.value, least.upper, least.value), least_worst_case(coarse, limits)
-    sweep = LevelSweep(Task(coarse, base, least.choice, worst, BOUND, EXCESS, levels, True))
+    sweep = LevelSweep(Task(coarse, Question(base, least.choice, worst, BOUND), levels, True))
     _advance(sweep, levels, limits)
     error = float(plain_tiling(coarse).error(np.array([levels]))[0])  # the sweep rounds down
     assert sweep.values is not None
@@ -97,7 +98,7 @@ def _swept(coarse: Prepared, levels: int, limits: Limits) -> FloatArray:
 def _swept_between(coarse: Prepared, levels: int, limits: Limits) -> BetweenSweep:
     """Return a finished sweep for a lower bound on U, with costs between levels."""
     below, base, worst = beneath(coarse, EXCESS, limits, between=True)
-    sweep = BetweenSweep(Task(below, base, below.proper_choice(), worst, BOUND, EXCESS, levels, True))
+    sweep = BetweenSweep(Task(below, Question(base, below.proper_choice(), worst, BOUND), levels, True))
     _advance(sweep, levels + 1, limits)
     return sweep
 
@@ -120,7 +121,8 @@ def _work(prepared: Prepared, low: IntArray, high: IntArray, useful: BoolArray, 
 def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: Focus, limits: Limits) -> Swept:
     """Sweep what can matter for both objectives; raise Stopped if a limit is reached, TooLarge if memory is lacking."""
     tiling = plain_tiling(prepared)
-    known = known_of(prepared, tiling, least.value, least.value, worst, least.choice, EXCESS.slope)
+    question = Question(least.base, least.choice, worst)
+    asked = question.in_kernel(known_of(prepared, tiling, question), bounded=False)
     size = np.maximum(focus.high - focus.low + 1, 0)
     zeros = int(focus.high.max()) + 1  # the values of goals come first: they are 0
     row, room = _rows(prepared, tiling, size, zeros)
@@ -143,8 +145,8 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
                 continue
             if why := limits.stop:
                 raise Stopped(why, SWEEPING)
-            about = values, scratch, place, int(focus.low[s]), int(focus.high[s]), focus.ratio, focus.useful
-            settle_range(work, known, EXCESS, TIE, *about)
+            budgets = int(focus.low[s]), int(focus.high[s]), focus.ratio
+            settle_range(asked, work, values, scratch, place, budgets, focus.useful)
             done += int(size[s])
             progress.at(done)
     start, levels = prepared.start, int(focus.high[prepared.start]) + 1
@@ -153,10 +155,8 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     begin, end = int(focus.low[start]), int(focus.high[start]) + 1
     found[0, begin:end] = excess[row[start] : row[start] + size[start]]
     found[2, begin:end] = mean[row[start] : row[start] + size[start]]
-    whole = least.value > 0
-    sure = float((least.lower[whole] / least.value[whole]).min(initial=1.0))
     error = tiling.error(np.arange(begin, end))
-    found[1, begin:end] = found[0, begin:end] * (sure * (1 - error))
+    found[1, begin:end] = question.bound(found[0, begin:end], question.sure(prepared.threads), error)
     lost = (1 + float(scratch.lost[0])) ** tiling.sums * (1 + float(error.max())) - 1
     without = (least.choice - prepared.action_start[:-1]).astype(kind)
     choices = Choices(entry, first, focus.low, focus.high, 1, without)

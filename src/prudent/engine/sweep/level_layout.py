@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prudent.engine.places import lanes_of, places_of, turns_of
+from prudent.engine.places import places_of, turns_of
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.bellman import largest_rounding
+from prudent.engine.values.worst_case import UNREACHED
 from prudent.kernels.sweep import Places, Turns
 from prudent.models.rows import FloatArray, IntArray
 
-__all__ = ["CLOSE", "LevelLayout", "level_layout"]
+__all__ = ["LevelLayout", "level_layout"]
 
 
 CLOSE = 1e-9
@@ -43,6 +44,10 @@ class LevelLayout:
         runs = levels // self.least + 1.0
         return np.asarray(runs * (np.inf if self.cyclic else 2 * self.sums * self.unit), dtype=np.float64)
 
+    def close(self, levels: float) -> bool:
+        """Return whether rounding takes so little off values, up to a level, that a factor says how much."""
+        return bool(self.error(np.array([min(levels, UNREACHED)]))[0] <= CLOSE)
+
     def lost(self, each: float, levels: int) -> float | FloatArray:
         """Return a bound on the relative increase of U on each of the levels, given that of one choice among ties.
 
@@ -52,10 +57,6 @@ class LevelLayout:
         sums = self.sums * (level // self.least + 1.0)
         lost = (1 + each) ** sums * (1 + self.error(level)) - 1
         return lost if lost[-1] <= CLOSE else np.nan
-
-    def lanes(self, levels: int, threads: int) -> int:
-        """Return how many threads are worth starting for this many levels."""
-        return lanes_of(self.turns, len(self.places.cost) * levels, threads)
 
 
 @once

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from prudent.engine.places import lanes_of
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.level_layout import CLOSE, LevelLayout, level_layout
+from prudent.engine.sweep.level_layout import LevelLayout, level_layout
 from prudent.engine.sweep.task import EACH_LEVEL, Backend, Tables, Task, kept_levels
-from prudent.engine.values.bellman import arcs_for_bounds, costs_of, free_arcs, longest_stay
+from prudent.engine.values.bellman import arcs_for_bounds, free_arcs, rounding
 from prudent.engine.values.worst_case import UNREACHED
-from prudent.kernels.sweep import Aims, Ends, Free, Known, Places, Scratch, Terms, Turns, Values, sweep
+from prudent.kernels.questions import Aims, Bound, Given, Plan, PlanAndBound
+from prudent.kernels.sweep import Free, Known, Places, Scratch, Span, Turns, Values, sweep
 from prudent.kernels.team import new_counters
-from prudent.models.rows import FloatArray
+from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
 
@@ -51,12 +52,11 @@ class LevelTables:
     """The values and actions at some places, and all that settles them: nothing here depends on the rest of a model."""
 
     places: Places
-    known: Known
-    free: Free
-    terms: Terms
-    tie: float
-    aims: Aims
-    fields: int  # how many values a place has on a level
+    question: Plan | Bound | PlanAndBound | Given
+    free: Free | None  # None without free cycles
+    chosen: IntArray  # (n_states,)  the model's actions with which free cycles are solved next
+    chooses: bool  # whether actions are chosen
+    rows_found: list[int]  # where the values of the start go, by field: U, its bound, M
     furthest: int  # how many levels back an outcome looks at most; the table keeps no more
     start: int  # the place of the start; -1 if it is not among these
     threads: int
@@ -71,12 +71,12 @@ class LevelTables:
 
     def shape(self, levels: int) -> tuple[int, int, int]:
         """Return how many lines, places and fields the table has after so many levels."""
-        return min(self.furthest, levels - 1) + 1, len(self.places.state), self.fields
+        return min(self.furthest, levels - 1) + 1, len(self.places.state), len(self.rows_found)
 
     def lengthen(self, last: int) -> None:
         """Make room for the levels before ``last``: in the table up to the window, and for the actions."""
         self.table = lengthened(self.table, int(np.prod(self.shape(last))))
-        if self.aims.plan:
+        if self.chooses:
             self.choice.resize(last * self.columns, refcheck=False)
 
     def lines(self, levels: int) -> FloatArray:
@@ -86,18 +86,20 @@ class LevelTables:
 
     def rows(self, levels: int) -> NDArray[Any]:
         """Return the actions of so many levels, by level and column."""
-        rows = levels if self.aims.plan else 1
+        rows = levels if self.chooses else 1
         return self.choice[: rows * self.columns].reshape(rows, self.columns)
 
     def settle(self, turns: Turns, first: int, last: int, found: FloatArray) -> None:
         """Settle some levels at the places of some turns; ``found`` gets the values of the start."""
-        places = self.places
-        values = Values(self.table, len(self.table) // (len(places.state) * self.fields), self.fields)
-        choice, counters = self.choice.reshape(-1, self.columns), new_counters()
-        about = turns, places, self.known, self.free, self.terms, self.tie, self.aims
-        range_of = first, last, values, choice[first if self.aims.plan else 0 :], self.start, found
+        places, fields = self.places, len(self.rows_found)
+        window = len(self.table) // (len(places.state) * fields)
+        values = Values(self.table, window, fields, self.choice.reshape(-1, self.columns))
+        seen, counters = np.empty((fields, last - first)), new_counters()
+        about = self.question, turns, places, self.free, values, Span(first, last, self.start, seen)
         lanes = lanes_of(turns, len(places.cost) * (last - first), self.threads)
-        side_by_side(lanes, lambda lane: sweep(*about, *range_of, self.scratch[lane], counters))
+        side_by_side(lanes, lambda lane: sweep(*about, self.scratch[lane], counters))
+        if self.start >= 0:
+            found[self.rows_found, first:last] = seen
 
     @property
     def lost(self) -> float:
@@ -116,30 +118,37 @@ class LevelSweep(Backend):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        task, prepared = self.task, self.task.prepared
+        task, prepared, question = self.task, self.task.prepared, self.task.question
         self.layout = layout = level_layout(prepared)
-        base, aims, state = task.base, task.aims, layout.places.state
-        self._close = aims.plan and bool(layout.error(np.array([min(task.levels, UNREACHED)]))[0] <= CLOSE)
-        fields = [base.excess, base.mean] if aims.plan else []
-        fields += [] if self._close or not aims.bound else [base.low]
-        arcs = free_arcs(prepared) if aims.plan else arcs_for_bounds(prepared)
-        ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
+        base, aims, state = question.base, question.aims, layout.places.state
+        self._close = question.aims.plan and layout.close(task.levels if question.policy is None else 0)
+        bounded = aims.bound and not self._close
+        fields = [(0, base.excess), (2, base.mean)] if aims.plan else []
+        fields += [(1, base.low)] if bounded else []
+        mean_cost = prepared.mean_cost if question.mean_cost is None else question.mean_cost
+        free = task.free(free_arcs(prepared) if aims.plan else arcs_for_bounds(prepared))
+        known = Known(
+            mean_cost=mean_cost[layout.action],
+            rounding=rounding(prepared),
+            worst=question.worst.value[state],
+            action_worst=question.worst.action_value,
+            default=task.first_choice[0][state],
+        )
         self.tables = LevelTables(
             places=layout.places,
-            known=Known(prepared.mean_cost[layout.action], task.worst.value[state], task.first_choice[0][state]),
-            free=Free(arcs, costs_of(prepared, arcs), ends, base, task.workspace()),
-            terms=task.terms,
-            tie=task.tie,
-            aims=aims,
-            fields=len(fields),
+            question=question.in_kernel(known, bounded=bounded),
+            free=free,
+            chosen=question.choice if free is None else free.workspace.chosen,
+            chooses=question.chooses,
+            rows_found=[row for row, _ in fields],
             furthest=UNREACHED if task.keep else prepared.cost_range[1],
             start=layout.start,
             threads=task.threads,
-            table=new_table(layout, *fields),
+            table=new_table(layout, *(values for _, values in fields)),
             columns=prepared.n_states,
             choice=task.first_choice[0].copy(),
         )
-        self._sure = task.sure
+        self._sure = question.sure(prepared.threads)
 
     @classmethod
     def outcomes(cls, prepared: Prepared) -> int:
@@ -174,13 +183,8 @@ class LevelSweep(Backend):
         """The values of all levels if the task keeps them, else None."""
         if not self.task.keep:
             return None
-        aims, lines = self.task.aims, self.tables.lines(self.done)
-        used = [aims.plan, aims.bound and not self._close, aims.plan]
-        order = [0, self.tables.fields - 1, 1]
-        place = self.layout.places.place
-        return Tables(
-            *(lines[:, place, at].T if use else np.zeros((1, 1)) for at, use in zip(order, used, strict=True))
-        )
+        lines, place, found = self.tables.lines(self.done), self.layout.places.place, self.tables.rows_found
+        return Tables(*(lines[:, place, found.index(row)].T if row in found else np.zeros((1, 1)) for row in range(3)))
 
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final``: whether no further levels follow."""
@@ -201,20 +205,20 @@ class LevelSweep(Backend):
 
     def room_for_actions(self) -> NDArray[Any]:
         """Return a table for the actions of all levels that others have settled."""
-        if self.task.aims.plan:
+        if self.task.question.chooses:
             self.tables.choice = np.zeros(self.tables.columns * self.done, self.tables.choice.dtype)
         return self.choice
 
     def _bound(self, first: int, last: int) -> None:
-        """Note the lower bound on U of the start on some levels, where it has no field of its own."""
-        if self.task.aims.bound and self._close:
+        """Note the bound on U of the start on some levels, where it has no field of its own."""
+        if self.task.question.aims.bound and self._close:
             error = self.layout.error(np.arange(first, last))
-            self.found[1, first:last] = self.found[0, first:last] * (self._sure * (1 - error))
+            self.found[1, first:last] = self.task.question.bound(self.found[0, first:last], self._sure, error)
 
     @property
     def lost(self) -> float | FloatArray:
         """Bound on the relative increase of U, by level, by choices among ties and rounding; nan if it is not small."""
-        return self.layout.lost(self.tables.lost, self.done) if self.task.aims.plan else np.nan
+        return self.layout.lost(self.tables.lost, self.done) if self.task.question.chooses else np.nan
 
     @property
     def choice(self) -> NDArray[Any]:
@@ -224,8 +228,8 @@ class LevelSweep(Backend):
     def packed(self) -> Arrays:
         """Return the arrays needed to resume from here."""
         found, tables = np.ascontiguousarray(self.found[:, : self.done]), self.tables
-        lost, chosen = np.array([tables.lost]), tables.free.workspace.chosen
-        return {"found": found, "choice": self.choice, "values": tables.table, "lost": lost, "chosen": chosen}
+        lost = np.array([tables.lost])
+        return {"found": found, "choice": self.choice, "values": tables.table, "lost": lost, "chosen": tables.chosen}
 
     def resume(self, kept: Arrays) -> None:
         """Resume from packed arrays, or from the kept result of a finished sweep."""
@@ -240,5 +244,5 @@ class LevelSweep(Backend):
             tables.scratch[0].lost[0] = np.nan  # it was not kept
         else:
             tables.table, tables.scratch[0].lost[0] = kept["values"], kept["lost"][0]
-            tables.free.workspace.chosen[:] = self._chosen(kept)
+            tables.chosen[:] = self._chosen(kept)
         self.done, self.found, tables.choice = done, kept["found"], kept["choice"].flatten()

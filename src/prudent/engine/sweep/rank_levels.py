@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from prudent.engine.places import Sections, sections_of
 from prudent.engine.sweep.levels import LevelSweep, LevelTables
 from prudent.engine.sweep.rank_layout import Stretch, share_of
-from prudent.engine.sweep.rank_sweep import RankSweep, without_cycles
+from prudent.engine.sweep.rank_sweep import RankSweep
 from prudent.engine.sweep.task import Task
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays
@@ -39,10 +39,7 @@ class RankLevelSweep(RankSweep):
         return LevelSweep(replace(self.task, threads=1))
 
     def _outline(self) -> "LevelOutline":
-        tables = self.whole.tables
-        return LevelOutline(
-            replace(tables, free=without_cycles(tables.free)), sections_of(self.task.prepared), self.done
-        )
+        return LevelOutline(self.whole.tables, sections_of(self.task.prepared), self.done)
 
 
 @dataclass(frozen=True)
@@ -67,14 +64,16 @@ class LevelPart:
         self.share = share = share_of(whole.places, outline.sections, whole.furthest, ranks)
         self._n_own, self._state = len(share.own), whole.places.state
         self._places = ranks.gathered(share.own) or []  # of all ranks, on rank 0
-        known, both = whole.known, np.concatenate([share.own, share.rim])
+        known, both = whole.question.known, np.concatenate([share.own, share.rim])
         at = np.flatnonzero(both[: self._n_own] == whole.start)
         rows = whole.rows(self.done)[:, share.places.state[: self._n_own]]
         self.tables = replace(
             whole,
             places=share.places,
-            known=known._replace(
-                mean_cost=known.mean_cost[share.action], worst=known.worst[both], default=known.default[both]
+            question=whole.question._replace(
+                known=known._replace(
+                    mean_cost=known.mean_cost[share.action], worst=known.worst[both], default=known.default[both]
+                )
             ),
             start=int(at[0]) if len(at) else -1,
             threads=ranks.threads,
@@ -110,7 +109,7 @@ class LevelPart:
 
     def actions(self, whole: NDArray[Any] | None) -> list[float] | None:
         """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""
-        if self.tables.aims.plan:
+        if self.tables.chooses:
             self._move(
                 self.tables.rows(self.done)[:, :, None], None if whole is None else whole[:, :, None], self._state
             )
@@ -119,8 +118,7 @@ class LevelPart:
     def values(self) -> Arrays | None:
         """Return on rank 0 the arrays that resume the sweep of one process."""
         lines = self.tables.lines(self.done)
-        chosen = self.tables.free.workspace.chosen
-        mine, n = chosen[self.share.places.state[: self._n_own]], len(self._state)
+        mine, n = self.tables.chosen[self.share.places.state[: self._n_own]], len(self._state)
         first = self.ranks.rank == 0
         table = np.empty((len(lines), n, lines.shape[2])) if first else None
         actions = np.empty((1, n, 1), dtype=np.int64) if first else None

@@ -22,13 +22,13 @@ from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import Backend
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.errors import Defect
-from prudent.kernels.sweep import Aims
+from prudent.kernels.questions import Aims
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays, own_cores
 from prudent.runtime.ranks import End, Ranks
 from prudent.runtime.team import copy_together
 
-__all__ = ["Actions", "Advance", "Begin", "Outline", "Part", "RankSweep", "Values", "follow", "without_cycles"]
+__all__ = ["Actions", "Advance", "Begin", "Outline", "Part", "RankSweep", "Values", "follow"]
 
 
 @dataclass(frozen=True)
@@ -198,19 +198,6 @@ def _take_step(part: Part | None, message: object) -> None:
 def shared(ranks: Ranks, what: Any, threads: int) -> Any:
     """Return what rank 0 gives, on all ranks; it copies with so many threads."""
     return ranks.shared(what, lambda source, target: copy_together(source, target, threads))
-
-
-def without_cycles(free: Any) -> Any:
-    """Return what free cycles need as short as it may be: without such cycles most of it is not read."""
-    if (np.diff(free.arcs.block_start) > 1).any():
-        return free
-    arcs, costs, ends, work = (
-        each._replace(**{name: array[:0] for name, array in each._asdict().items()})
-        for each in (free.arcs, free.costs, free.ends, free.workspace)
-    )
-    costs = costs._replace(rounding=free.costs.rounding)
-    ends = ends._replace(action_worst=free.ends.action_worst)
-    return free._replace(arcs=arcs, costs=costs, ends=ends, workspace=work._replace(chosen=free.workspace.chosen))
 
 
 @contextmanager

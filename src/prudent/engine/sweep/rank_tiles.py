@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.sweep.rank_sweep import RankSweep, without_cycles
+from prudent.engine.sweep.rank_sweep import RankSweep
 from prudent.engine.sweep.task import Task
 from prudent.engine.sweep.tile_layout import LEAST, Tiling, tiling_of
 from prudent.engine.sweep.tile_window import Window, short_tile
 from prudent.engine.sweep.tiles import TileSweep, TileTables
-from prudent.kernels.stretches import NEVER, Free, Known, Parts, Tiles, Values
-from prudent.kernels.sweep import Terms
+from prudent.kernels.questions import Bound, Given, Plan, PlanAndBound
+from prudent.kernels.stretches import NEVER, Parts, Tiles, Values
 from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import pass_on, put_back
 from prudent.models.rows import FloatArray, IntArray
@@ -71,9 +71,8 @@ class RankTileSweep(RankSweep):
 
     def _outline(self) -> "TileOutline":
         task, tables, kept = self.task, self.whole.tables, self.whole.tables.window.kept
-        goals = task.terms, task.tie, task.aims.plan, task.most, task.levels
-        free = without_cycles(tables.free[0])
-        return TileOutline(self.whole.tiling, tables.known, free, *goals, task.prepared.n_states, self.done, kept)
+        about = task.question.chooses, task.most, task.levels, task.prepared.n_states
+        return TileOutline(self.whole.tiling, tables.question, *about, self.done, kept)
 
     def _own_part(self, outline: "TileOutline") -> "TilePart":
         return TilePart(outline, self.ranks, self.whole.tables.window)
@@ -84,11 +83,8 @@ class TileOutline:
     """What ranks need to know for a sweep in tiles."""
 
     tiling: Tiling
-    known: Known
-    free: Free
-    terms: Terms
-    tie: float
-    plan: bool
+    question: Plan | Bound | PlanAndBound | Given
+    plan: bool  # whether actions are chosen
     most: int  # the largest level that can matter
     levels: float  # about how many levels will be swept
     n_states: int
@@ -107,9 +103,8 @@ class TilePart:
 
     def __init__(self, outline: TileOutline, ranks: Ranks, window: Window) -> None:
         self.ranks, self.tiling, self.done = ranks, outline.tiling, outline.done
-        self.tables = TileTables(
-            outline.tiling.work, outline.known, outline.terms, outline.tie, outline.plan, window, [outline.free]
-        )
+        self.tables = TileTables(outline.tiling.work, outline.question, window, None)  # a model without cycles
+        self._plan = outline.plan
         self._n_states = outline.n_states
         self._last = 0  # the rank of the last tile, which has what is handed on
         self._kept: list[Settled] = []  # actions that are still here
@@ -181,7 +176,7 @@ class TilePart:
 
     def _values(self, begin: int, end: int, final: bool) -> Values:
         """Return the tables for a tile; its actions have one of their own, by level and state."""
-        plan, n = self.tables.plan, self._n_states
+        plan, n = self._plan, self._n_states
         choice = np.zeros((end - begin if plan else 1, n), dtype=self.tiling.number)
         if plan:
             self._kept.append(Settled(begin, choice))
@@ -202,7 +197,7 @@ class TilePart:
     def _message(self, piece: Piece) -> FloatArray:
         """Return room for the levels that the nodes of a piece hand on, of U and of M."""
         size = int(np.minimum(piece.back, self.tables.window.kept).sum())
-        return np.zeros((2 if self.tables.plan else 1, size))
+        return np.zeros((2 if self._plan else 1, size))
 
     def actions(self, whole: NDArray[Any] | None) -> list[float] | None:
         """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from prudent.engine.cost_step import nice_step
 from prudent.engine.prepared import choice_type
+from prudent.engine.sweep.question import TIE
 from prudent.engine.sweep.robust_layout import error_of, largest_block, new_scratch, tile_of
-from prudent.engine.sweep.task import TIE
 from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.robust_cost import WorstMean
 from prudent.kernels.acyclic import worst_of

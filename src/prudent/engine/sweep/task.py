@@ -13,38 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.engine.values.expected_cost import range_of
-from prudent.engine.values.worst_case import WorstCase
+from prudent.engine.sweep.question import Question
+from prudent.engine.values.bellman import costs_of, longest_stay
 from prudent.errors import PrudentError
+from prudent.kernels.blocks import Arcs
 from prudent.kernels.choices import Choices
-from prudent.kernels.sweep import Aims, Base, Terms, Workspace
+from prudent.kernels.questions import Aims
+from prudent.kernels.sweep import Ends, Free, Workspace
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.gpu import Device
 from prudent.runtime.limits import Arrays
 from prudent.runtime.ranks import Ranks
 
-__all__ = [
-    "AT_FIRST",
-    "BOTH",
-    "BOUND",
-    "EACH_LEVEL",
-    "EXCESS",
-    "MISFIT",
-    "PLAN",
-    "SAMPLE",
-    "TIE",
-    "Backend",
-    "Swept",
-    "Tables",
-    "Task",
-]
-
-PLAN, BOUND, BOTH = Aims(True, False), Aims(False, True), Aims(True, True)
-EXCESS = Terms(accrual=0.0, slope=1.0)
-
-TIE = 1e-11
-"""Relative difference within which actions, and budgets, count as equally good: more than rounding error, far less than
-anyone would notice."""
+__all__ = ["AT_FIRST", "EACH_LEVEL", "MISFIT", "SAMPLE", "Backend", "Swept", "Tables", "Task"]
 
 HUGE = 1e100
 """Larger than any value in a table."""
@@ -66,15 +47,10 @@ class Task:
     """The task of one sweep."""
 
     prepared: Prepared
-    base: Base  # the values without budget
-    choice: IntArray  # a proper policy for no budget; for a plan, the one whose expected cost is base.mean
-    worst: WorstCase
-    aims: Aims
-    terms: Terms
+    question: Question
     most: int  # the largest level that can matter
     keep: bool = False  # whether to keep the values of all levels
     threads: int = 1
-    tie: float = TIE
     levels: float = np.inf  # about how many levels will be swept at most
     device: Device | None = None  # the device to sweep on; None: the CPU
     ranks: Ranks | None = None  # the processes that share the sweep; None: only this one
@@ -83,20 +59,26 @@ class Task:
     def first_choice(self) -> NDArray[Any]:
         """The actions for no budget, by their numbers within their states: (1, n_states)."""
         kind, first = choice_type(self.prepared), self.prepared.action_start[:-1]
-        return np.subtract(self.choice, first, dtype=kind, casting="unsafe")[None]  # exact: overflows cancel
+        return np.subtract(self.question.choice, first, dtype=kind, casting="unsafe")[None]  # exact: overflows cancel
 
-    @property
-    def sure(self) -> float:
-        """The largest factor by which the lower bound on U without budget is below U; 1 unless both are swept."""
-        if self.aims != BOTH:
-            return 1.0
-        return range_of(self.base.low, self.base.excess, self.prepared.threads)[0]
+    def free(self, arcs: Arcs) -> Free | None:
+        """Return what free cycles need to be solved, with a workspace; None if there are none."""
+        return self.in_cycles(arcs) if (np.diff(arcs.block_start) > 1).any() else None
+
+    def in_cycles(self, arcs: Arcs) -> Free:
+        """Return what nodes that wait for each other need."""
+        prepared, question = self.prepared, self.question
+        costs = costs_of(prepared, arcs)
+        if question.mean_cost is not None:
+            costs = costs._replace(mean_cost=question.mean_cost)
+        ends = Ends(question.worst.value, question.worst.action_value, longest_stay(prepared, arcs))
+        return Free(arcs, costs, ends, self.workspace())
 
     def workspace(self) -> Workspace:
         """Return a workspace for solving free cycles."""
         prepared = self.prepared
         allowed, row = np.ones(prepared.n_actions, dtype=bool), np.empty(prepared.n_states)
-        return Workspace(np.empty(prepared.n_actions), allowed, self.choice.copy(), row)
+        return Workspace(np.empty(prepared.n_actions), allowed, self.question.choice.copy(), row)
 
 
 class Tables(NamedTuple):
@@ -134,7 +116,7 @@ class Backend(ABC):
 
     task: Task
     done: int = 1  # levels settled
-    found: FloatArray = field(default_factory=lambda: np.zeros((3, 64)))  # of the start: U, its lower bound, M
+    found: FloatArray = field(default_factory=lambda: np.zeros((3, 64)))  # of the start: U, its bound, M
 
     batch: ClassVar[int]  # outcomes times levels between two checks of the clock and of Ctrl-C
     sample: ClassVar[int] = SAMPLE  # outcomes times levels that are swept to time them
@@ -143,7 +125,7 @@ class Backend(ABC):
     device: ClassVar[str] = "cpu"  # what it sweeps on
 
     def __post_init__(self) -> None:
-        self.found[:, 0] = [values[self.task.prepared.start] for values in self.task.base]
+        self.found[:, 0] = [values[self.task.prepared.start] for values in self.task.question.base]
 
     @classmethod
     @abstractmethod
@@ -207,7 +189,7 @@ class Backend(ABC):
     def _check(self, kept: Arrays, wanted: dict[str, tuple[tuple[int, ...], Any]]) -> None:
         """Reject arrays that cannot come from a sweep of this task."""
         prepared, done = self.task.prepared, kept_levels(kept)
-        shape = (done if self.task.aims.plan else 1, prepared.n_states)
+        shape = (done if self.task.question.chooses else 1, prepared.n_states)
         wanted |= {"found": ((3, done), np.float64), "choice": (shape, choice_type(prepared))}
         fits = kept.keys() == wanted.keys() and all(
             kept[name].shape == shape and kept[name].dtype == kind for name, (shape, kind) in wanted.items()

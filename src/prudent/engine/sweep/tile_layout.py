@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type, once
 from prudent.engine.sweep.nodes import Nodes
+from prudent.engine.sweep.question import Question
 from prudent.engine.values.bellman import largest_rounding
-from prudent.engine.values.worst_case import UNREACHED, WorstCase, worst_case_of
+from prudent.engine.values.worst_case import UNREACHED, worst_case_of
 from prudent.kernels.counting import copy_list, sorted_by
 from prudent.kernels.layout import clear_beyond, layers, look_furthest, looks_back_less, node_layers, share_rows
 from prudent.kernels.stretches import Known, Parts, Work
@@ -336,23 +337,15 @@ def _cyclic_work(prepared: Prepared, work: Work, ready: IntArray) -> Work:
     )
 
 
-def known_of(
-    prepared: Prepared,
-    tiling: Tiling,
-    excess: FloatArray,
-    mean: FloatArray,
-    worst: WorstCase,
-    choice: IntArray | None,
-    slope: float,
-) -> Known:
-    """Return the values at both ends of the budget axis; ``mean`` is the expected cost of ``choice``, if given."""
-    work = tiling.work
-    goals = prepared.is_goal
+def known_of(prepared: Prepared, tiling: Tiling, question: Question) -> Known:
+    """Return the values at both ends of the budget axis."""
+    work, goals, worst = tiling.work, prepared.is_goal, question.worst
+    excess, mean = question.base.excess if question.aims.plan else question.base.low, question.base.mean
     calm, number = np.full(prepared.n_states, UNREACHED), np.zeros(prepared.n_states, dtype=np.int64)
-    if choice is not None:
-        never = worst_case_of(prepared, choice)
+    if question.chooses:  # the mean without budget is that of its choice
+        never = worst_case_of(prepared, question.choice)
         calm = np.minimum(never + int(worst.value[goals].max(initial=0)), UNREACHED)
-        number = np.where(goals, 0, choice - prepared.action_start[:-1])
+        number = np.where(goals, 0, question.choice - prepared.action_start[:-1])
     if len(tiling.heads) == 0:
         return Known(excess, mean, worst.value, worst.action_value, calm, number)
     first = int(work.outcome_start[prepared.n_actions])
@@ -363,7 +356,7 @@ def known_of(
     in_parts(prepared.threads, copy_list, len(worst.action_value), worst.action_value, action_worst)
     action_worst[len(worst.action_value) :] = needs
     return Known(
-        excess=np.append(excess, np.add.reduceat(chance * (excess[after] + slope * cost), starts)),
+        excess=np.append(excess, np.add.reduceat(chance * (excess[after] + question.terms.slope * cost), starts)),
         mean=np.append(mean, np.add.reduceat(chance * mean[after], starts)),
         worst=np.append(worst.value, needs),
         action_worst=action_worst,

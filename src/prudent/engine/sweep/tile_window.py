@@ -225,6 +225,7 @@ def new_scratch(tiling: Tiling, strip: int, group_rows: int = 0) -> Scratch:
         picked=np.empty(HELD * length, dtype=tiling.number),
         to=np.empty(HELD, dtype=np.int64),
         many=np.empty(HELD, dtype=np.int64),
+        held=np.zeros(1, dtype=np.int64),
         lost=np.zeros(1),
     )
 

@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.engine.sweep.task import AT_FIRST, BOTH, MISFIT, SAMPLE, Backend, Task, kept_levels
+from prudent.engine.sweep.question import BOTH
+from prudent.engine.sweep.task import AT_FIRST, MISFIT, SAMPLE, Backend, Task, kept_levels
 from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window, handed_on, shape_of
-from prudent.engine.values.bellman import costs_of, free_arcs, longest_stay
+from prudent.engine.values.bellman import free_arcs
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
-from prudent.kernels.stretches import NEVER, Free, Known, Parts, Scratch, Tiles, Values, Work
-from prudent.kernels.sweep import Aims, Ends, Terms
+from prudent.kernels.questions import Aims, Bound, Given, Plan, PlanAndBound
+from prudent.kernels.stretches import NEVER, Parts, Scratch, Tiles, Values, Work
+from prudent.kernels.sweep import Free
 from prudent.kernels.tiles import settle
-from prudent.models.rows import FloatArray
+from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
 
@@ -32,12 +34,9 @@ class TileTables:
     """The values at some levels, and all that settles them: nothing here depends on the rest of a model."""
 
     work: Work
-    known: Known
-    terms: Terms
-    tie: float
-    plan: bool
+    question: Plan | Bound | PlanAndBound | Given
     window: Window
-    free: list[Free]  # for each thread
+    free: list[Free] | None  # for each thread; None if no nodes wait for each other
     scratch: list[Scratch] = field(init=False)  # for each thread
 
     def __post_init__(self) -> None:
@@ -47,12 +46,14 @@ class TileTables:
         """Settle some parts of tiles, on so many threads."""
         while len(self.scratch) < lanes:
             self.scratch.append(self.window.scratch())
-            free = self.free[0]  # its workspace has places for each group, but one row and one matrix
-            own = free.workspace._replace(row=np.empty_like(free.workspace.row))
-            arcs = free.arcs._replace(dense=np.empty_like(free.arcs.dense), work=np.empty_like(free.arcs.work))
-            self.free.append(free._replace(arcs=arcs, workspace=own))
-        about = self.work, self.known, self.terms, self.tie, self.plan, tiles, values
-        side_by_side(lanes, lambda lane: settle(*about, self.free[lane], parts, self.scratch[lane], lane))
+            if self.free is not None:  # a workspace has places for each group, but one row and one matrix
+                free = self.free[0]
+                own = free.workspace._replace(row=np.empty_like(free.workspace.row))
+                arcs = free.arcs._replace(dense=np.empty_like(free.arcs.dense), work=np.empty_like(free.arcs.work))
+                self.free.append(free._replace(arcs=arcs, workspace=own))
+        free_of = [None] * lanes if self.free is None else self.free
+        about = self.question, self.work, tiles, values
+        side_by_side(lanes, lambda lane: settle(*about, free_of[lane], parts, self.scratch[lane], lane))
 
     @property
     def lost(self) -> float:
@@ -75,9 +76,10 @@ class TileSweep(Backend):
     def serves(cls, task: Task, levels: float) -> bool:
         """Return whether the model is laid out for tiles that serve the task, with rounding errors within ``SURE``."""
         found = None if task.keep else tiling_of(task.prepared)
-        if found is None or (found.free and task.aims.plan):
+        question = task.question
+        if found is None or (found.least > 0 and question.policy is not None) or (found.free and question.aims.plan):
             return False
-        if task.aims == BOTH and found.least > 0:
+        if question.aims == BOTH and found.least > 0:
             return bool(found.error(np.array([min(levels, UNREACHED)]))[0] <= SURE)
         return True
 
@@ -118,23 +120,23 @@ class TileSweep(Backend):
         found = layout or tiling_of(self.task.prepared)
         assert found is not None, "it serves only models that are laid out for it"
         self.tiling = found
-        task, prepared = self.task, self.task.prepared
-        self._sure = task.sure
+        task, prepared, question = self.task, self.task.prepared, self.task.question
+        self._sure = question.sure(prepared.threads)
         # Memory is taken only when it is written to, so the table may begin long.
-        rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if task.aims.plan else 1
+        rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if question.chooses else 1
         self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))
         self._choice[0] = task.first_choice[0]
-        arcs = free_arcs(prepared)
-        ends = Ends(task.worst.value, task.worst.action_value, longest_stay(prepared, arcs))
-        first = task.base.excess if task.aims.plan else task.base.low
+        work, known = found.work, known_of(prepared, found, question)
+        if question.mean_cost is not None:
+            work = work._replace(mean_cost=np.append(question.mean_cost, np.zeros(len(found.heads))))
+        free = None
+        if work.cyclic.any():
+            free = [task.in_cycles(free_arcs(prepared))]
         self.tables = TileTables(
-            work=found.work,
-            known=known_of(prepared, found, first, task.base.mean, task.worst, task.choice, task.terms.slope),
-            terms=task.terms,
-            tie=task.tie,
-            plan=task.aims.plan,
-            window=Window(found, task.most, task.aims.plan, task.threads, task.levels),
-            free=[Free(arcs, costs_of(prepared, arcs), ends, task.workspace())],
+            work=work,
+            question=question.in_kernel(known, bounded=False),
+            window=Window(found, task.most, question.aims.plan, task.threads, task.levels),
+            free=free,
         )
 
     @property
@@ -177,16 +179,16 @@ class TileSweep(Backend):
 
     def _note(self, first: int, last: int, excess: FloatArray, mean: FloatArray) -> None:
         """Record the values of the start that tiles have found."""
-        aims = self.task.aims
-        self.found[0, first:last] = excess if aims.plan else 0.0
-        if aims.bound:
-            self.found[1, first:last] = excess * (self._sure * (1 - self.tiling.error(np.arange(first, last))))
-        if aims.plan:
+        question = self.task.question
+        self.found[0, first:last] = excess if question.aims.plan else 0.0
+        if question.aims.bound:
+            self.found[1, first:last] = question.bound(excess, self._sure, self.tiling.error(np.arange(first, last)))
+        if question.aims.plan:
             self.found[2, first:last] = mean
 
     def _lengthen(self, last: int) -> None:
         levels, n = self._choice.shape
-        if self.task.aims.plan and last > levels:
+        if self.task.question.chooses and last > levels:
             longer = np.zeros((min(max(2 * levels, last), self.task.most + 1), n), dtype=self._choice.dtype)
             longer[:levels] = self._choice
             self._choice = longer
@@ -194,7 +196,7 @@ class TileSweep(Backend):
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the settled levels."""
-        return self._choice[: self.done if self.task.aims.plan else 1]
+        return self._choice[: self.done if self.task.question.chooses else 1]
 
     def packed(self) -> Arrays:
         """Return the arrays needed to resume from here."""
@@ -206,8 +208,14 @@ class TileSweep(Backend):
             "mean": mean,
             "from_level": np.array([self.tables.window.origin]),
             "lost": np.array([self.tables.lost]),
-            "chosen": self.tables.free[0].workspace.chosen,
+            "chosen": self.chosen,
         }
+
+    @property
+    def chosen(self) -> IntArray:
+        """The actions with which free cycles are solved next; without any, those for no budget."""
+        free = self.tables.free
+        return self.task.question.choice if free is None else free[0].workspace.chosen
 
     def resume(self, kept: Arrays) -> None:
         """Resume from packed arrays, or from the kept result of a finished sweep."""
@@ -231,7 +239,9 @@ class TileSweep(Backend):
                 if not max(done - window.width, 0) <= origin <= max(done - self.tiling.back, 0):
                     raise PrudentError(MISFIT)
             tables.scratch[0].lost[0] = kept["lost"][0]
-            tables.free[0].workspace.chosen[:] = self._chosen(kept)
+            chosen = self._chosen(kept)
+            if tables.free is not None:
+                tables.free[0].workspace.chosen[:] = chosen
         else:
             tables.scratch[0].lost[0] = np.nan  # it was not kept
         self._choice = kept["choice"]

@@ -83,7 +83,7 @@ from prudent.kernels.blocks import (
     variance_costs,
 )
 from prudent.kernels.graphs import UNREACHED, almost_sure, among_themselves
-from prudent.kernels.sweep import Base
+from prudent.kernels.questions import Base
 from prudent.models.graph import towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.runtime.gpu import Device

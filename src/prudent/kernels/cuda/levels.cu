@@ -139,7 +139,7 @@ __device__ __forceinline__ void bound_one(whole s, MODEL, BOUND)
 }
 
 // Evaluate, at a place on level b, the policy that looks its actions up as prudent/kernels/choices.py does.
-__device__ __forceinline__ void follow_one(whole s, MODEL, CHOICES)
+__device__ __forceinline__ void given_one(whole s, MODEL, CHOICES)
 {
     double2 value = make_double2(0.0, 0.0);
     if (action_start[s] < action_start[s + 1]) {  // not a goal
@@ -197,19 +197,19 @@ extern "C" __global__ void __launch_bounds__(1024) settle_bound_layers(whole cou
 }
 
 // Evaluate a policy at the places first:first + count on level b.
-extern "C" __global__ void follow(whole count, whole first, MODEL, CHOICES)
+extern "C" __global__ void settle_given(whole count, whole first, MODEL, CHOICES)
 {
     whole i = blockIdx.x * (whole)blockDim.x + threadIdx.x;
     if (i < count)
-        follow_one(first + i, MODEL_ARGUMENTS, CHOICES_ARGUMENTS);
+        given_one(first + i, MODEL_ARGUMENTS, CHOICES_ARGUMENTS);
 }
 
 // The same for layers, by one block.
-extern "C" __global__ void __launch_bounds__(1024) follow_layers(whole count, const int *layer_start, MODEL, CHOICES)
+extern "C" __global__ void __launch_bounds__(1024) settle_given_layers(whole count, const int *layer_start, MODEL, CHOICES)
 {
     for (whole layer = 0; layer < count; layer++) {
         for (whole s = layer_start[layer] + threadIdx.x; s < layer_start[layer + 1]; s += blockDim.x)
-            follow_one(s, MODEL_ARGUMENTS, CHOICES_ARGUMENTS);
+            given_one(s, MODEL_ARGUMENTS, CHOICES_ARGUMENTS);
         __syncthreads();
     }
 }

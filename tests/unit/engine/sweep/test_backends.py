@@ -11,7 +11,8 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.backends import BACKENDS, backend_for
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, TIE, Backend, Task
+from prudent.engine.sweep.question import BOTH, BOUND, PLAN, TIE, Question
+from prudent.engine.sweep.task import Backend, Task
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
@@ -32,7 +33,7 @@ def task_of(model, aims=BOTH, *, most=60, keep=False):
     prepared = prepare(model)
     expected, worst = least_expected_cost(prepared), least_worst_case(prepared)
     most = min(most, int(worst.value[prepared.start]))
-    return Task(prepared, expected.base, expected.choice, worst, aims, EXCESS, most, keep)
+    return Task(prepared, Question(expected.base, expected.choice, worst, aims), most, keep)
 
 
 @dataclass
@@ -45,7 +46,9 @@ class PlainSweep(Backend):
 
     def __post_init__(self):
         super().__post_init__()
-        self.rows = [np.array([self.task.base.excess, self.task.base.mean, self.task.first_choice[0]])]
+        self.rows = [
+            np.array([self.task.question.base.excess, self.task.question.base.mean, self.task.first_choice[0]])
+        ]
 
     @classmethod
     def serves(cls, task, levels):
@@ -221,6 +224,6 @@ def test_what_no_sweep_of_the_task_has_kept_is_refused(kind, model, what):
 
 def test_what_was_kept_of_another_task_is_refused():
     kept = halfway(LevelSweep, task_of(LOOP)).packed()
-    for other in (task_of(GAME), replace(task_of(LOOP), aims=BOUND), replace(task_of(LOOP), keep=True)):
+    for other in (task_of(GAME), task_of(LOOP, BOUND), replace(task_of(LOOP), keep=True)):
         with pytest.raises(prudent.PrudentError, match="the checkpoint does not fit this solve"):
             LevelSweep(other).resume(kept)

@@ -10,10 +10,11 @@ import prudent
 from cents import maintenance
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep.between import BetweenSweep
-from prudent.engine.sweep.bounded import bounded_sweep, surely_above, without_safety
+from prudent.engine.sweep.bounded import bounded_sweep, surely_above
+from prudent.engine.sweep.question import Question, without_safety
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
-from prudent.kernels.sweep import Aims, Base, Terms
+from prudent.kernels.questions import Aims, Base, Terms
 from prudent.runtime.limits import Limits
 
 STEP = 0.5
@@ -41,7 +42,9 @@ def least_excess(w):
 def swept(step=STEP, limits=None, **options):
     prepared = prepare(MODEL, step)
     least = least_expected_cost(prepared)
-    found = bounded_sweep(prepared, least.base, least_worst_case(prepared), limits or Limits(10**9), **options)
+    found = bounded_sweep(
+        prepared, Question(least.base, least.choice, least_worst_case(prepared)), limits or Limits(10**9), **options
+    )
     return prepared, found
 
 
@@ -140,7 +143,9 @@ def test_the_base_says_what_is_lost_without_budget():
     prepared = prepare(MODEL, STEP)
     least = least_expected_cost(prepared)
     base = Base(*(values + 1.0 for values in least.base[:2]), least.value)
-    found = bounded_sweep(prepared, base, least_worst_case(prepared), Limits(10**9), most=3, bounded=False)
+    found = bounded_sweep(
+        prepared, Question(base, least.choice, least_worst_case(prepared)), Limits(10**9), most=3, bounded=False
+    )
     assert found.excess[0] == least.value[prepared.start] + 1
 
 

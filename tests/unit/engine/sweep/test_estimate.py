@@ -10,7 +10,8 @@ from prudent.engine.prepare import prepare
 from prudent.engine.sweep import estimate
 from prudent.engine.sweep.estimate import advised_device, likely_levels, seconds_per_level, sweep_bytes, within_levels
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, Task
+from prudent.engine.sweep.question import BOTH, BOUND, Question
+from prudent.engine.sweep.task import Task
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.methods.exact import explore
@@ -70,7 +71,7 @@ def test_memory_is_at_least_what_the_tables_take_and_not_much_more(aims, keep):
     prepared, levels = prepare(prudent.build("s", LOOP)), 500
     expected = least_expected_cost(prepared)
     worst = least_worst_case(prepared)
-    sweep = LevelSweep(Task(prepared, expected.base, expected.choice, worst, aims, EXCESS, levels, keep))
+    sweep = LevelSweep(Task(prepared, Question(expected.base, expected.choice, worst, aims), levels, keep))
     sweep.advance(levels + 1, final=True)
     tables = sum(array.nbytes for array in (sweep.tables.table, sweep.choice, sweep.found[:, : levels + 1]))
     assert tables <= sweep_bytes(prepared, levels, aims, keep) < 10 * tables

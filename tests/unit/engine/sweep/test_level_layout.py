@@ -7,12 +7,14 @@ from tests.strategies import cases, examples, solvable
 
 import prudent
 from prudent.engine import places as layout_module
+from prudent.engine.places import lanes_of
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep.between import BetweenSweep
 from prudent.engine.sweep.bounded import beneath
 from prudent.engine.sweep.level_layout import level_layout
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Task
+from prudent.engine.sweep.question import BOTH, BOUND, EXCESS, PLAN, Question
+from prudent.engine.sweep.task import Task
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.kernels.places import cut
@@ -37,7 +39,7 @@ def swept(model, aims, threads, levels=30, keep=False):
     prepared = prepare(model)
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
     most = int(min(levels, worst.value[prepared.start]))
-    sweep = LevelSweep(Task(prepared, least.base, least.choice, worst, aims, EXCESS, most, keep, threads))
+    sweep = LevelSweep(Task(prepared, Question(least.base, least.choice, worst, aims), most, keep, threads))
     for last in (most // 2 + 1, most + 1):
         if last > sweep.done:
             sweep.advance(last)
@@ -89,7 +91,8 @@ def test_any_number_of_threads_gives_the_same_bits(aims, threads, tiny_parts):
     floors = {f"{name}{i}": _upstairs(actions, i) for i in range(6) for name, actions in ROOMS.items()}
     model = prudent.build("lift", {"lift": {"up": [(1 / 6, f"a{i}", i % 3) for i in range(6)]}, **floors})
     one, other = swept(model, aims, 1), swept(model, aims, threads)
-    assert level_layout(other.task.prepared).lanes(1000, threads) > 1
+    layout = level_layout(other.task.prepared)
+    assert lanes_of(layout.turns, 1000 * len(layout.places.cost), threads) > 1
     assert np.array_equal(one.found, other.found)
     assert np.array_equal(one.choice, other.choice)
     assert np.array_equal(one.tables.table, other.tables.table)
@@ -164,7 +167,7 @@ def test_parts_change_no_bound_between_levels(case, monkeypatch):
 
     def bound(threads):
         below, base, worst = beneath(prepare(case.model, 2.5 * case.step), EXCESS, UNLIMITED, between=True)
-        sweep = BetweenSweep(Task(below, base, below.proper_choice(), worst, BOUND, EXCESS, 40, threads=threads))
+        sweep = BetweenSweep(Task(below, Question(base, below.proper_choice(), worst, BOUND), 40, threads=threads))
         for last in (13, 41):
             sweep.advance(last)
         return sweep.found

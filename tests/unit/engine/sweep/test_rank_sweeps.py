@@ -21,11 +21,12 @@ from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.estimate import sweep_bytes
 from prudent.engine.sweep.level_layout import level_layout
 from prudent.engine.sweep.levels import LevelSweep
+from prudent.engine.sweep.question import BOTH, BOUND, PLAN, Question
 from prudent.engine.sweep.rank_layout import share_of
 from prudent.engine.sweep.rank_levels import RankLevelSweep
 from prudent.engine.sweep.rank_sweep import Actions, Advance, Begin, follow
 from prudent.engine.sweep.rank_tiles import RankTileSweep
-from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, TIE, Task
+from prudent.engine.sweep.task import Task
 from prudent.engine.sweep.tile_layout import Tiling, tiling_of
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
@@ -76,8 +77,8 @@ def task_for(which, *, aims=BOTH, most=70, ranks=None, threads=1):
     prepared = prepare(model, None if isinstance(which, str) and which != "wide" else 1.0)
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
     most = min(1500 if which == "wide" else most, int(worst.value[prepared.start]))
-    about = most, False, threads, TIE, most, None, ranks
-    return Task(prepared, least.base, least.choice, worst, aims, EXCESS, *about)
+    about = most, False, threads, most, None, ranks
+    return Task(prepared, Question(least.base, least.choice, worst, aims), *about)
 
 
 def kind_for(which):

@@ -11,10 +11,10 @@ from prudent.engine.sweep.backends import BACKENDS
 from prudent.engine.sweep.driver import budget_sweep
 from prudent.engine.sweep.estimate import sweep_bytes
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN
+from prudent.engine.sweep.question import BOTH, BOUND, PLAN, Question
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
-from prudent.kernels.sweep import Base, Terms
+from prudent.kernels.questions import Base, Terms
 from prudent.runtime.limits import Interruption, Limits
 
 LOOP = prudent.build("s", {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "wade": [(0.6, "s", 3), (0.4, "g", 2)]}})
@@ -41,13 +41,12 @@ class Shelf:
         return self.wanted
 
 
-def swept(model=LOOP, alpha=0.05, limits=None, *, step=None, shift=0.0, **options):
+def swept(model=LOOP, alpha=0.05, limits=None, *, step=None, shift=0.0, aims=BOTH, **options):
     prepared = prepare(model, step)
     least = least_expected_cost(prepared)
     base = Base(*(values + shift for values in least.base))
-    return budget_sweep(
-        prepared, base, least.choice, least_worst_case(prepared), limits or Limits(10**9), alpha=alpha, **options
-    )
+    question = Question(base, least.choice, least_worst_case(prepared), aims)
+    return budget_sweep(prepared, question, limits or Limits(10**9), alpha=alpha, **options)
 
 
 @pytest.fixture
@@ -195,9 +194,8 @@ def test_what_counts_on_the_way_counts_before_the_budget_is_gone():
     base = Base(*(2 * values for values in least.base[:2]), least.value)
     worst = least_worst_case(prepared)
     assert worst.value[prepared.start] == UNREACHED
-    weighed = budget_sweep(
-        prepared, base, least.choice, worst, Limits(10**9), most=50, terms=Terms(1.0, 1.0), aims=BOTH
-    )
-    alone = swept(alpha=None, most=50, terms=EXCESS)
+    question = Question(base, least.choice, worst, terms=Terms(1.0, 1.0))
+    weighed = budget_sweep(prepared, question, Limits(10**9), most=50)
+    alone = swept(alpha=None, most=50)
     assert (weighed.excess >= alone.excess + float(least.value[prepared.start]) - 1e-9).all()
     assert weighed.excess[-1] == pytest.approx(float(least.value[prepared.start]), rel=1e-9)

@@ -19,16 +19,16 @@ import prudent.engine.sweep.tiles
 from plans import same_policy
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import once
-from prudent.engine.sweep.bounded import without_safety
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.task import BOTH, BOUND, EXCESS, PLAN, Swept, Task
+from prudent.engine.sweep.question import BOTH, BOUND, EXCESS, PLAN, Question, without_safety
+from prudent.engine.sweep.task import Swept, Task
 from prudent.engine.sweep.tile_layout import Rules, lay_out, tiling_of
 from prudent.engine.sweep.tile_window import BLOCK, SHORT, Window, shape_of
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
+from prudent.kernels.questions import Base, Terms
 from prudent.kernels.stretches import LANES
-from prudent.kernels.sweep import Base, Terms
 from strategies import cases, examples, solvable
 
 LAYOUT, WINDOW = "prudent.engine.sweep.tile_layout", "prudent.engine.sweep.tile_window"
@@ -42,7 +42,7 @@ def swept(prepared, *, tiles, most=60, aims=BOTH, terms=EXCESS, layout=None, thr
     if terms.accrual > 0:
         worst = without_safety(prepared)
     most = min(most, int(worst.value[prepared.start]))
-    task = Task(prepared, base, expected.choice, worst, aims, terms, most, threads=threads)
+    task = Task(prepared, Question(base, expected.choice, worst, aims, terms), most, threads=threads)
     sweep = TileSweep(task, layout=layout) if tiles else LevelSweep(task)
     while sweep.done <= most:
         if anew:
@@ -132,7 +132,7 @@ def test_costs_that_look_far_back_are_swept_in_shared_rows():
     layout = lay_out(prepared, Rules(long=16))
     assert layout.shares_rows and layout.wide is False and 16 < layout.tile <= layout.back and layout.back > 2 * BLOCK
     assert_same(*(swept(prepared, tiles=tiles, most=700, layout=layout) for tiles in (True, False)))
-    sweep = TileSweep(Task(prepared, *_values(prepared), BOTH, EXCESS, 700), layout=layout)
+    sweep = TileSweep(Task(prepared, Question(*_values(prepared)), 700), layout=layout)
     sweep.advance(20)
     assert sweep.packed()["excess"].size < (BLOCK + 1) * layout.n_nodes + 100
     sweep.advance(700)
@@ -313,7 +313,7 @@ def test_nothing_is_written_outside_of_what_a_thread_works_in():
     prepared = prepare(model)
     layout = replace(lay_out(prepared, Rules()), shares_rows=False)
     layout = replace(layout, row=np.arange(layout.n_nodes), rows=layout.n_nodes)
-    sweep = TileSweep(Task(prepared, *_values(prepared), BOTH, EXCESS, 40), layout=layout)
+    sweep = TileSweep(Task(prepared, Question(*_values(prepared)), 40), layout=layout)
     (scratch,) = sweep.tables.scratch
     room = {
         name: np.full(len(getattr(scratch, name)) + guard, 77.0) for name in ("k", "least", "next_least", "m", "mean")

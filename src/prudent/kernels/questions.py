@@ -1,0 +1,97 @@
+"""What a sweep over budgets finds: the questions, each a named tuple that kernels tell apart by its type.
+
+Every question is answered by one recursion, the sum over an action's outcomes of p T[s', b - c].  A question says what
+stands at both ends of it (no budget left; a goal), what is done over actions, and which *fields* T has:
+
+    Plan           U, the least first objective, and M, the least expected cost over the actions that attain U
+    Bound          a lower bound on U, rounding errors included
+    PlanAndBound   both
+    Given          the values of a given policy: its first objective, its expected cost and, where there are free
+                   cycles, an upper bound on the former, rounding errors included
+
+A *layout* (:mod:`prudent.kernels.sweep`, :mod:`prudent.kernels.tiles`) says in which order states and levels are
+settled.  ``known`` is what a layout knows beforehand, by its own numbers.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+
+from prudent.kernels.choices import Choices
+
+
+class Terms(NamedTuple):
+    """The weights of the first objective: for U, 0 on all cost and 1 on cost beyond the budget."""
+
+    accrual: float  # for each unit of cost
+    slope: float  # for each unit of cost beyond the budget
+
+
+class Aims(NamedTuple):
+    """What a sweep computes."""
+
+    plan: bool  # U, M and actions
+    bound: bool  # the lower bound on U
+
+
+class Base(NamedTuple):
+    """The values without budget."""
+
+    excess: np.ndarray  # (n_states,)  U
+    low: np.ndarray  # (n_states,)  a bound on U: from below, but from above for a given policy
+    mean: np.ndarray  # (n_states,)  M
+
+
+class Plan(NamedTuple):
+    """The best actions and their values."""
+
+    terms: Terms
+    tie: float
+    known: Any
+
+
+class Bound(NamedTuple):
+    """A lower bound on the first objective."""
+
+    terms: Terms
+    tie: float
+    known: Any
+
+
+class PlanAndBound(NamedTuple):
+    """The best actions, their values, and a lower bound on the first objective."""
+
+    terms: Terms
+    tie: float
+    known: Any
+
+
+class Given(NamedTuple):
+    """The values of a given policy."""
+
+    terms: Terms
+    choices: Choices
+    known: Any
+
+
+def class_of(question: Any) -> type[Any]:
+    """Return the class of a question, given its type in a kernel."""
+    kind: type[Any] = question.instance_class
+    return kind
+
+
+# The steps of questions make no arrays, so they need not count references.
+STEP: Any = {"nogil": True, "fastmath": {"contract"}, "_nrt": False}
+"""How the steps of questions are compiled; fused multiply-adds round once where two steps round twice."""
+
+
+def has_mean(question):
+    """Return in a kernel whether a question has a second field, the mean."""
+
+
+@overload(has_mean)
+def _has_mean(question):
+    if class_of(question) is Bound:
+        return lambda question: False
+    return lambda question: True
