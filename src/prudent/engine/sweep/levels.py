@@ -94,12 +94,11 @@ class LevelTables:
         places, fields = self.places, len(self.rows_found)
         window = len(self.table) // (len(places.state) * fields)
         values = Values(self.table, window, fields, self.choice.reshape(-1, self.columns))
-        seen, counters = np.empty((fields, last - first)), new_counters()
+        seen, counters = found[self.rows_found, first:last], new_counters()  # the start may have its turn elsewhere
         about = self.question, turns, places, self.free, values, Span(first, last, self.start, seen)
         lanes = lanes_of(turns, len(places.cost) * (last - first), self.threads)
         side_by_side(lanes, lambda lane: sweep(*about, self.scratch[lane], counters))
-        if self.start >= 0:
-            found[self.rows_found, first:last] = seen
+        found[self.rows_found, first:last] = seen
 
     @property
     def lost(self) -> float:
