@@ -86,9 +86,14 @@ def _back(b, window, cost):
     return np.where(cost < b, (b - cost) % window, 0), np.maximum(cost - b, 0)
 
 
+def _at_goal(b, goal, rise, until):
+    """The first objective at a goal with some budget left."""
+    return goal + rise * b if b <= until else 0.0
+
+
 def settle_plan(
-    count, first, n, start, b, window, accrual, slope, action_start, outcome_start, probability, successor, cost,
-    mean_cost, worst, tie, state, action_worst, fallback, table, found, choice, lost,
+    count, first, n, start, b, window, accrual, slope, goal, rise, until, action_start, outcome_start, probability,
+    successor, cost, mean_cost, worst, tie, state, action_worst, fallback, table, found, choice, lost,
 ):  # fmt: skip
     count //= LANES
     starts, actions, rows, outcomes = _part(first, count, action_start, outcome_start)
@@ -99,7 +104,7 @@ def settle_plan(
     line = b % window * n
     for s in range(count):
         begin, end = starts[s : s + 2] - starts[0]
-        value = 0.0, 0.0
+        value = _at_goal(b, goal, rise, until), 0.0
         if begin < end:
             u, m, safe = excess[begin:end], mean[begin:end], b >= worst[first + s]
             allowed = action_worst[actions][begin:end] <= b if safe else u <= u.min() * (1 + tie)
@@ -117,8 +122,8 @@ def settle_plan(
 
 
 def settle_bound(
-    count, first, n, start, b, window, accrual, slope, action_start, outcome_start, probability, successor, cost,
-    mean_cost, worst, rounding, table, found,
+    count, first, n, start, b, window, accrual, slope, goal, rise, until, action_start, outcome_start, probability,
+    successor, cost, mean_cost, worst, rounding, table, found,
 ):  # fmt: skip
     starts, actions, rows, outcomes = _part(first, count, action_start, outcome_start)
     line, over = _back(b, window, cost[outcomes])
@@ -127,18 +132,20 @@ def settle_bound(
     low = (1 - rounding[actions]) * total
     for s in range(count):
         begin, end = starts[s : s + 2] - starts[0]
-        least = low[begin:end].min() if begin < end and b < worst[first + s] else 0.0
+        least = _at_goal(b, goal, rise, until)
+        if begin < end:
+            least = low[begin:end].min() if b < worst[first + s] else 0.0
         table[b % window * n + first + s] = least
         if first + s == start:
             found[:] = least
 
 
 def settle_given(
-    count, first, n, start, b, window, accrual, slope, action_start, outcome_start, probability, successor, cost,
-    mean_cost, worst, state, entry, entry_start, low, high, stride, without, table, found,
+    count, first, n, start, b, window, accrual, slope, goal, rise, until, action_start, outcome_start, probability,
+    successor, cost, mean_cost, worst, state, entry, entry_start, low, high, stride, without, table, found,
 ):  # fmt: skip
     for s in range(first, first + count):
-        value, t = (0.0, 0.0), state[s]
+        value, t = (_at_goal(b, goal, rise, until), 0.0), state[s]
         if action_start[s] < action_start[s + 1]:
             left = min(max(b, low[t]), high[t])
             number = without[t] if high[t] < low[t] else entry[entry_start[t] + (left - low[t]) * stride]
@@ -271,8 +278,9 @@ def fill_past(items, first, count, width, slope, plan, delay, base, base_mean, e
 
 
 def settle_nodes(
-    grid, first, last, width, rows, n_states, accrual, slope, tie, plan, node, action_start, outcome_start, outcome,
-    mean_cost, delay, base, base_mean, worst, action_worst, calm, base_choice, excess, mean, choice, lost,
+    grid, first, last, width, rows, n_states, accrual, slope, goal, rise, until, tie, plan, node, action_start,
+    outcome_start, outcome, mean_cost, delay, base, base_mean, worst, action_worst, calm, base_choice, excess, mean,
+    choice, lost,
 ):  # fmt: skip
     assert grid == (len(node), -(-(last - first) // BLOCK))
     outcome = outcome.view([("p", np.float64), ("successor", np.int32), ("back", np.int32)])
@@ -289,12 +297,12 @@ def settle_nodes(
     for s in node.tolist():
         b, actions = t - int(delay[s]), range(action_start[s], action_start[s + 1])
         gone, safe, still = b <= 0, b >= worst[s], b >= calm[s]
-        least = second = np.full(len(t), np.inf)
+        least = second = np.where(b <= until, goal + rise * b, 0.0)
         if len(actions) > 0:
             u = np.array([added_up(a, accrual * mean_cost[a], excess) for a in actions])
             least = np.where(safe, 0.0, u.min(axis=0))
             second = u <= least * (1 + tie)
-        excess[s, t % width] = np.where(gone, base[s] - slope * b, least if len(actions) > 0 else 0.0)
+        excess[s, t % width] = np.where(gone, base[s] - slope * b, least)
         if not plan:
             continue
         if len(actions) == 0:

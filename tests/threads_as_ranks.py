@@ -6,6 +6,9 @@ from queue import Empty, Queue
 
 import numpy as np
 
+from prudent.engine.sweep.rank_sweep import follow
+from prudent.runtime.ranks import Ranks
+
 
 class Ended(BaseException):
     """Another rank ended the job."""
@@ -134,3 +137,18 @@ def same(array, other):
     """Whether two arrays have the same bits, nan included."""
     array, other = np.asarray(array), np.asarray(other)
     return array.shape == other.shape and array.dtype == other.dtype and array.tobytes() == other.tobytes()
+
+
+def led(size, work, threads=1):
+    """Let rank 0 do work with its ranks, and the others follow; return what it finds."""
+
+    def run(comm):
+        ranks = Ranks(comm, 2**30)
+        ranks.threads = 2 if threads > 1 else 1
+        return ranks.lead(lambda: work(ranks)) if ranks.rank == 0 else follow(ranks, threads)
+
+    found = on_ranks(size, run)
+    for each in found:
+        if isinstance(each, BaseException):
+            raise each
+    return found[0]

@@ -10,7 +10,7 @@ import prudent
 from prudent.engine import device_rows as rows_module
 from prudent.engine.device_rows import device_rows
 from prudent.engine.prepare import prepare
-from prudent.engine.sweep import device_levels, device_policy, device_tiles
+from prudent.engine.sweep import device_policy, device_tiles, level_layout
 from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.device_levels import DeviceLevelSweep
 from prudent.engine.sweep.device_tiles import DeviceTileSweep
@@ -111,7 +111,7 @@ def test_tiles_take_turns_in_their_rows(device, monkeypatch, number):
 def test_a_lower_bound_of_its_own_where_rounding_may_add_up(device, monkeypatch, number, aims):
     for narrow in (0, 1024):
         monkeypatch.setattr(rows_module, "NARROW", narrow)
-        monkeypatch.setattr(device_levels, "CLOSE", 0.0)
+        monkeypatch.setattr(level_layout, "CLOSE", 0.0)
         task = task_for(number, device, aims=aims)
         found = swept(task)
         assert isinstance(found, DeviceLevelSweep)
@@ -180,7 +180,7 @@ def test_a_policy_is_evaluated_backwards(device, monkeypatch, number, narrow):
     cpu, limits = backward_from_each(policy, spent_budget(policy)), replace(Limits.of(None, None), device=device)
     found = backward_from_each(policy, spent_budget(policy), limits)
     if isinstance(device, StandIn):
-        assert "follow" in "".join(device.launched)
+        assert "settle_given" in "".join(device.launched)
     assert found.shape == cpu.shape and np.allclose(found, cpu, rtol=1e-11)
     assert (found[1] >= found[0]).all()
 

@@ -51,6 +51,15 @@ def looked_up(table, at, s, b, cost, part, base, slope):
     return here + part * (there - here - dip)
 
 
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def add_near(total, begin, end, rows, table, at, b, base, slope):
+    """Add to a total the parts of outcomes at one level; ``rows`` is their (probability, successor, cost, part)."""
+    probability, successor, cost, part = rows
+    for o in range(begin, end):
+        total += probability[o] * looked_up(table, at, successor[o], b, cost[o], part[o], base, slope)
+    return total
+
+
 @njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True, _nrt=False)
 def add_far(ready, a, flat, width, at, s, b, cost, part, p, base, slope):
     """Add an outcome's part at ``TOGETHER`` levels from ``b`` on to ``ready[a]``; it looks back further than those."""
@@ -126,18 +135,15 @@ def bound_levels(
 @njit(cache=True, nogil=True)
 def bound_states(state, begin, end, arcs, costs, parts, ends, terms, near, b, base, table, at, ready, t):
     """Settle states whose moves within the level lead to states that are settled already."""
-    action_start, outcome_start, cost = arcs.action_start, costs.outcome_start, costs.cost
-    probability, successor, worst, slope = arcs.probability, arcs.successor, ends.worst, terms.slope
+    action_start, outcome_start, worst, slope = arcs.action_start, costs.outcome_start, ends.worst, terms.slope
+    rows = arcs.probability, arcs.successor, costs.cost, parts
     for place in range(begin, end):
         s = state[place]
         low = 0.0
         if b < worst[s]:
             low = np.inf
             for a in range(action_start[s], action_start[s + 1]):
-                total = ready[a, t]
-                for o in range(outcome_start[a], near[a]):
-                    total += probability[o] * looked_up(table, at, successor[o], b, cost[o], parts[o], base, slope)
-                low = min(low, total)
+                low = min(low, add_near(ready[a, t], outcome_start[a], near[a], rows, table, at, b, base, slope))
         table[s, at + b] = low if b > 0 else min(low, base[s])
 
 
@@ -151,18 +157,15 @@ def bound_block(arcs, costs, parts, ends, terms, near, b, inside, base, table, a
         arcs.inner_start,
         arcs.inner_stop,
     )
-    probability, successor, cost = arcs.probability, arcs.successor, costs.cost
-    slope, rounding = terms.slope, costs.rounding
+    probability, successor, slope, rounding = arcs.probability, arcs.successor, terms.slope, costs.rounding
+    rows = probability, successor, costs.cost, parts
     for i in range(begin, end):
         s = block_state[i]
         for a in range(action_start[s], action_start[s + 1]):
             allowed[a] = True
-            total = ready[a, t]
             for o in range(inner_start[a], inner_stop[a]):
                 row[successor[o]] = table[successor[o], at + b]
-            for o in range(inner_stop[a], near[a]):
-                total += probability[o] * looked_up(table, at, successor[o], b, cost[o], parts[o], base, slope)
-            k[a] = total
+            k[a] = add_near(ready[a, t], inner_stop[a], near[a], rows, table, at, b, base, slope)
     for i in range(begin, end):
         row[block_state[i]] = table[block_state[i], at + b - 1]
     # Mostly few free steps follow each other, so that passes are all it takes; large blocks are left as they are then.

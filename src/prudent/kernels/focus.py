@@ -8,7 +8,7 @@ that runs can meet through the other actions.  Without cycles one pass finds the
 import numpy as np
 from numba import njit
 
-from prudent.kernels.between import looked_up
+from prudent.kernels.between import add_near
 from prudent.kernels.stretches import LANES, Strip
 from prudent.kernels.tiles import settle_nodes
 
@@ -25,6 +25,7 @@ def narrow(forwards, graph, exact_cost, cost, parts, table, at, base, error, abo
     ``exact_cost`` those on the fine one.  ``useful[a, k]`` becomes whether action ``a`` may be optimal in cell ``k``.
     """
     action_start, outcome_start, probability, successor = graph
+    rows = probability, successor, cost, parts
     for s in forwards:
         if high[s] < max(low[s], 1):
             continue
@@ -32,9 +33,7 @@ def narrow(forwards, graph, exact_cost, cost, parts, table, at, base, error, abo
         for a in range(action_start[s], action_start[s + 1]):
             first, last, before = -1, -1, np.inf
             for k in range(begin, end + 2):
-                value = -error[a]
-                for o in range(outcome_start[a], outcome_start[a + 1]):
-                    value += probability[o] * looked_up(table, at, successor[o], k, cost[o], parts[o], base, 1.0)
+                value = add_near(-error[a], outcome_start[a], outcome_start[a + 1], rows, table, at, k, base, 1.0)
                 if k > begin and min(before, value) <= above[s, k - 1] * (1.0 + MARGIN) + MARGIN:
                     useful[a, k - 1] = True
                     first, last = k - 1 if first < 0 else first, k - 1

@@ -59,13 +59,9 @@ def settle_group(question, work, strip, values, scratch, free, group):
             at, safe = work.scratch[s] - start, b >= worst[s]
             least = 0.0 if safe else np.inf
             for a in range(start, start if safe else stop):
-                total = ready[line, at + a]
-                for o in range(outcome_start[a], late_stop[a]):
-                    t, rest = successor[o], b - cost[o]
-                    after = base[t] - terms.slope * rest
-                    if rest > 0:
-                        after = excesses[row[t] + rest]
-                    total += probability[o] * after
+                total = at_level(
+                    ready[line, at + a], outcome_start[a], late_stop[a], work, row, b, excesses, base, terms.slope
+                )
                 ready[line, at + a] = total
                 least = min(least, total)
             excesses[row[s] + b] = least
@@ -76,17 +72,25 @@ def settle_group(question, work, strip, values, scratch, free, group):
                 best, stop = base_mean[s], start
             for a in range(start, stop):
                 if action_worst[a] <= b if safe else ready[line, at + a] <= limit:
-                    total = ready[line, at + a] if safe else mean_cost[a]
-                    for o in range(outcome_start[a], late_stop[a] if safe else outcome_start[a + 1]):
-                        t, rest = successor[o], b - cost[o]
-                        after = base_mean[t]
-                        if rest > 0:
-                            after = means[row[t] + rest]
-                        total += probability[o] * after
+                    total, end = (
+                        ready[line, at + a] if safe else mean_cost[a],
+                        late_stop[a] if safe else outcome_start[a + 1],
+                    )
+                    total = at_level(total, outcome_start[a], end, work, row, b, means, base_mean, 0.0)
                     if total < best:
                         best, chosen = total, a - start
             means[row[s] + b] = best
             values.choice[values.place[s] + b * values.stride] = chosen
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def at_level(total, begin, end, work, row, b, table, base, slope):
+    """Add to a total the parts of outcomes at one level, for a budget ``b``."""
+    probability, successor, cost = work.probability, work.successor, work.cost
+    for o in range(begin, end):
+        t, rest = successor[o], b - cost[o]
+        total += probability[o] * (table[row[t] + rest] if rest > 0 else base[t] - slope * rest)
+    return total
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -94,7 +98,7 @@ def settle_free(work, terms, level, line, values, base, ready, free, g):
     """Find a lower bound on U in the nodes of a free cycle, at one level."""
     arcs, (k, allowed, chosen, value) = free.arcs, free.workspace
     outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
-    probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
+    successor, cost, delay = work.successor, work.cost, work.delay
     row, excesses = values.row, values.excess
     b = level - delay[work.group_node[g]]  # the same for all of them
     if b <= 0:
@@ -102,16 +106,13 @@ def settle_free(work, terms, level, line, values, base, ready, free, g):
     for i in range(g, g + work.block_size[g]):
         s = work.group_node[i]
         for a in range(action_start[s], action_start[s + 1]):
+            first = outcome_start[a]
+            while first < late_stop[a] and cost[first] == 0:  # those at no cost come first
+                value[successor[first]] = excesses[row[successor[first]] + b]  # outside the cycle: settled already
+                first += 1
             total = ready[line, work.scratch[s] + a - action_start[s]]
-            for o in range(outcome_start[a], late_stop[a]):
-                t, rest = successor[o], b - cost[o]
-                if cost[o] == 0:
-                    value[t] = excesses[row[t] + b]  # outside the cycle: settled already
-                elif rest > 0:
-                    total += probability[o] * excesses[row[t] + rest]
-                else:
-                    total += probability[o] * (base[t] - terms.slope * rest)
-            k[a], allowed[a] = total, True
+            k[a] = at_level(total, first, late_stop[a], work, row, b, excesses, base, terms.slope)
+            allowed[a] = True
     block = work.block_of[work.group_node[g]]
     begin, end = arcs.block_start[block], arcs.block_start[block + 1]
     solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, value)

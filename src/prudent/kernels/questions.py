@@ -16,16 +16,25 @@ settled.  ``known`` is what a layout knows beforehand, by its own numbers.
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numba.extending import overload
 
 from prudent.kernels.choices import Choices
 
 
 class Terms(NamedTuple):
-    """The weights of the first objective: for U, 0 on all cost and 1 on cost beyond the budget."""
+    """The first objective: U counts 0 for all cost, 1 for cost beyond the budget, and 0 at a goal with budget left."""
 
     accrual: float  # for each unit of cost
     slope: float  # for each unit of cost beyond the budget
+    goal: float = 0.0  # at a goal with a budget up to ``until``; with more, it is 0
+    rise: float = 0.0  # and for each unit of that budget
+    until: int = 2**62
+
+    @property
+    def at_goals(self) -> bool:
+        """Whether the first objective at a goal depends on the budget left."""
+        return (self.goal, self.rise) != (0.0, 0.0)
 
 
 class Aims(NamedTuple):
@@ -79,6 +88,12 @@ def class_of(question: Any) -> type[Any]:
     """Return the class of a question, given its type in a kernel."""
     kind: type[Any] = question.instance_class
     return kind
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def at_goal(terms, b):
+    """Return the first objective at a goal with some budget left."""
+    return terms.goal + terms.rise * b if b <= terms.until else 0.0
 
 
 # The steps of questions make no arrays, so they need not count references.

@@ -20,7 +20,7 @@ from numba.extending import overload
 from prudent.kernels.blocks import Arcs, advantage, approach, evaluate_block, solve_block
 from prudent.kernels.choices import look_up
 from prudent.kernels.intrinsics import prefetch
-from prudent.kernels.questions import STEP, Bound, Given, Plan, PlanAndBound, class_of
+from prudent.kernels.questions import STEP, Bound, Given, Plan, PlanAndBound, at_goal, class_of
 from prudent.kernels.team import draw, finish, wait_for
 
 PASSES, SETTLED = 64, 1e-9
@@ -175,7 +175,8 @@ def settle_both(question, places, b, begin, end, values, scratch):
 
 def settle_plan(question, places, b, begin, end, values, scratch):
     """Settle both objectives and choose actions: M decides over A*(s, b), the actions that attain U."""
-    (accrual, slope), tie, known = question
+    terms, tie, known = question
+    accrual, slope = terms.accrual, terms.slope
     mean_cost, _, worst, action_worst, default = known
     action_start, outcome_start, first_action, column = (
         places.action_start,
@@ -184,7 +185,7 @@ def settle_plan(question, places, b, begin, end, values, scratch):
         places.column,
     )
     u, m, lost, choice = scratch.excess, scratch.mean, scratch.lost[0], values.choice
-    table, fields, one = values.table, np.uint64(values.fields), np.uint64(1)
+    table, fields, one, nothing = values.table, np.uint64(values.fields), np.uint64(1), np.uint64(0)
     level = b, b % values.window
     last = np.uint64(outcome_start[action_start[end]] - 1)
     for s in range(np.uint64(begin), np.uint64(end)):
@@ -192,13 +193,13 @@ def settle_plan(question, places, b, begin, end, values, scratch):
         safe, least = b >= worst[s], np.inf
         for a in range(start, stop):
             mean = mean_cost[a]
-            outcomes = np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])
-            total, mean = both_after(places, values, level, outcomes, last, slope, (accrual * mean, mean))
+            outcomes = np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one]), last
+            total, mean = after(places, values, level, outcomes, slope, (nothing, True), (accrual * mean, mean))
             u[a - start], m[a - start] = total, mean
             least = min(least, total)
         i = (np.uint64(level[1]) * np.uint64(len(places.state)) + s) * fields
         if start == stop:  # a goal
-            table[i], table[i + one] = 0.0, 0.0
+            table[i], table[i + one] = at_goal(terms, b), 0.0
             continue
         # Where U is 0, whole numbers say which actions attain it.
         limit, best, chosen, action = least * (1.0 + tie), np.inf, np.int64(default[s]), first_action[s]
@@ -216,7 +217,8 @@ def settle_plan(question, places, b, begin, end, values, scratch):
 
 def settle_bound(question, places, b, begin, end, values, scratch):
     """Settle the lower bound on U: the last field."""
-    (accrual, slope), _, known = question
+    terms, _, known = question
+    accrual, slope = terms.accrual, terms.slope
     mean_cost, rounding, worst = known.mean_cost, known.rounding, known.worst
     action_start, outcome_start, first_action = places.action_start, places.outcome_start, places.action
     table, fields, one = values.table, np.uint64(values.fields), np.uint64(1)
@@ -226,16 +228,20 @@ def settle_bound(question, places, b, begin, end, values, scratch):
         start, stop = np.uint64(action_start[s]), np.uint64(action_start[s + one])
         least = np.inf
         for a in range(start, stop if b < worst[s] else start):
-            outcomes = np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])
-            total = one_after(places, values, level, outcomes, last, slope, field, accrual * mean_cost[a])
+            outcomes = np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one]), last
+            total, _ = after(places, values, level, outcomes, slope, (field, False), (accrual * mean_cost[a], 0.0))
             least = min(least, (1.0 - rounding[first_action[s] + np.int64(a - start)]) * total)
         at = (np.uint64(level[1]) * np.uint64(len(places.state)) + s) * fields + field
-        table[at] = least if b < worst[s] and start < stop else 0.0
+        if start == stop:  # a goal
+            table[at] = at_goal(terms, b)
+        else:
+            table[at] = least if b < worst[s] else 0.0
 
 
 def settle_given(question, places, b, begin, end, values, scratch):
     """Settle the values of a given policy."""
-    (accrual, slope), (entry, first_entry, low, high, stride, without), known = question
+    terms, (entry, first_entry, low, high, stride, without), known = question
+    accrual, slope = terms.accrual, terms.slope
     action_start, outcome_start, first_action, state = (
         places.action_start,
         places.outcome_start,
@@ -253,16 +259,16 @@ def settle_given(question, places, b, begin, end, values, scratch):
         i = (np.uint64(level[1]) * np.uint64(len(state)) + s) * fields
         if action_start[s] == action_start[s + one]:  # a goal
             for field in range(fields):
-                table[i + field] = 0.0
+                table[i + field] = 0.0 if field == 1 else at_goal(terms, b)
             continue
         number = look_up(entry, first_entry, low, high, stride, without, b, state[s])
         a = np.uint64(action_start[s] + number)
-        outcomes = np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])
+        outcomes = np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one]), nothing
         mean = known.mean_cost[a]
         sums = accrual * mean, mean
-        table[i], table[i + one] = both_after(places, values, level, outcomes, nothing, slope, sums)
+        table[i], table[i + one] = after(places, values, level, outcomes, slope, (nothing, True), sums)
         if fields > above:
-            total = one_after(places, values, level, outcomes, nothing, slope, above, accrual * mean)
+            total, _ = after(places, values, level, outcomes, slope, (above, False), sums)
             table[i + above] = total * (1.0 + known.rounding[first_action[s] + number])
 
 
@@ -277,32 +283,25 @@ def looked_at(places, values, level, o):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def both_after(places, values, level, outcomes, last, slope, sums):
-    """Return U and M after the outcomes of an action, added to what is given.
+def after(places, values, level, outcomes, slope, which, sums):
+    """Return a first objective after some outcomes of an action, added to what is given; and M, if asked for.
 
-    Outcomes follow each other up to ``last``, so those further on are fetched; 0 if they do not.
+    ``which`` is (the field of the first objective, whether M, which is next to it, is asked for).
+
+    ``outcomes`` is (first, end, last): those before ``end`` are added up, those up to ``last`` are fetched ahead; none
+    if that is 0, because others come next.
     """
     table, probability, cost = values.table, places.probability, places.cost
-    excess, mean = sums
-    for o in range(outcomes[0], outcomes[1]):
+    (first, end, last), (field, with_mean), (total, mean) = outcomes, which, sums
+    for o in range(first, end):
         if last > 0:
             prefetch(table, looked_at(places, values, level, min(o + AHEAD, last)))
         i, p, beyond = looked_at(places, values, level, o), probability[o], np.int64(cost[o]) - level[0]
-        excess += p * (table[i] if beyond < 0 else table[i] + slope * beyond)
-        mean += p * table[i + np.uint64(1)]
-    return excess, mean
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def one_after(places, values, level, outcomes, last, slope, field, total):
-    """Return a single field after the outcomes of an action, added to what is given."""
-    table, probability, cost = values.table, places.probability, places.cost
-    for o in range(outcomes[0], outcomes[1]):
-        if last > 0:
-            prefetch(table, looked_at(places, values, level, min(o + AHEAD, last)))
-        i, p, beyond = looked_at(places, values, level, o) + field, probability[o], np.int64(cost[o]) - level[0]
-        total += p * (table[i] if beyond < 0 else table[i] + slope * beyond)
-    return total
+        x = table[i + field]
+        total += p * (x if beyond < 0 else x + slope * beyond)
+        if with_mean:
+            mean += p * table[i + np.uint64(1)]
+    return total, mean
 
 
 def settle_cycle(question, places, free, b, block, values):
@@ -325,14 +324,14 @@ def both_cycle(question, places, free, b, block, values):
 def plan_cycle(question, places, free, b, block, values):
     """Settle both objectives of a block and choose actions."""
     arcs, costs, ends, (k, allowed, chosen, row) = free
-    (accrual, slope), tie, _ = question
+    terms, tie, _ = question
     begin, end = arcs.block_start[block], arcs.block_start[block + 1]
     read_level(places, arcs, begin, end, b, values, 0, row)
     for i in range(begin, end):
         s = arcs.block_state[i]
         for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
             allowed[a] = True
-            k[a] = leaving(places, arcs, s, a, b, values, 0, slope, accrual * costs.mean_cost[a])
+            k[a] = leaving(places, arcs, s, a, b, values, 0, terms.slope, terms.accrual * costs.mean_cost[a])
     solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
     # A*(s, b), each action's loss judged relative to the sums it comes from.
     for i in range(begin, end):
@@ -363,16 +362,16 @@ def plan_cycle(question, places, free, b, block, values):
 def bound_cycle(question, places, free, b, block, values):
     """Settle the lower bound on U in a block."""
     arcs, costs, ends, (k, allowed, chosen, row) = free
-    (accrual, slope), field = question.terms, values.fields - 1
+    terms, field = question.terms, values.fields - 1
     begin, end = arcs.block_start[block], arcs.block_start[block + 1]
     read_level(places, arcs, begin, end, b, values, field, row)
     for i in range(begin, end):
         s = arcs.block_state[i]
         for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
             allowed[a] = True
-            k[a] = leaving(places, arcs, s, a, b, values, field, slope, accrual * costs.mean_cost[a])
+            k[a] = leaving(places, arcs, s, a, b, values, field, terms.slope, terms.accrual * costs.mean_cost[a])
     if end - begin > len(arcs.dense):
-        approach(arcs, begin, end, k, PASSES, SETTLED * slope, row, False, row)
+        approach(arcs, begin, end, k, PASSES, SETTLED * terms.slope, row, False, row)
     else:
         solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
     lower_block(arcs, costs, ends, b, begin, end, k, row)
@@ -405,10 +404,9 @@ def leaving(places, arcs, s, a, b, values, field, slope, total):
     """Return a field after the outcomes of an action that leave the level ``b``, added to what is given."""
     action = places.action_start[places.place[s]] + a - arcs.action_start[s]
     begin = places.outcome_start[action] + arcs.inner_stop[a] - arcs.inner_start[a]
-    outcomes = np.uint64(begin), np.uint64(places.outcome_start[action + 1])
-    return one_after(
-        places, values, (b, b % values.window), outcomes, np.uint64(0), slope, np.uint64(field), total
-    )  # fmt: skip
+    outcomes = np.uint64(begin), np.uint64(places.outcome_start[action + 1]), np.uint64(0)
+    level = b, b % values.window
+    return after(places, values, level, outcomes, slope, (np.uint64(field), False), (total, 0.0))[0]
 
 
 @njit(cache=True, nogil=True)

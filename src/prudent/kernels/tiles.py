@@ -23,7 +23,7 @@ from numba.extending import overload
 
 from prudent.kernels.choices import look_up
 from prudent.kernels.groups import settle_group
-from prudent.kernels.questions import STEP, Bound, Given, Plan, class_of, has_mean
+from prudent.kernels.questions import STEP, Bound, Given, Plan, at_goal, class_of, has_mean
 from prudent.kernels.stretches import FAST, LANES, Strip, add_up, begin_row, copy, fill, hand_on, kept_place, whole
 from prudent.kernels.team import draw, finish, wait_for
 
@@ -36,14 +36,9 @@ def settle_nodes(question, work, strip, values, scratch, begin, end):
     action_start, group_start, group_node, delay = work.action_start, work.group_start, work.group_node, work.delay
     rows, means, excesses, back, block = values.row, values.mean, values.excess, values.back, values.block
     excess_before, mean_before, known = values.excess_before, values.mean_before, question.known
-    base, base_mean, slope = known.excess, known.mean, question.terms.slope
+    base, base_mean, terms = known.excess, known.mean, question.terms
     hands_on, ring = values.kept > 0 and strip.last < values.final, (values.kept, block, len(delay) * block)
-    tile, within, filled, with_mean = (
-        (strip.first, strip.last),
-        (strip.low, strip.high),
-        values.front >= 0,
-        has_mean(question),
-    )
+    tile, within, filled, with_mean = strip[:2], strip[2:4], values.front >= 0, has_mean(question)
     for group in range(begin, end):
         s = group_node[group_start[group]]
         since, here, place, goal = delay[s], rows[s] + strip.shift, s * block, action_start[s] == action_start[s + 1]
@@ -51,10 +46,14 @@ def settle_nodes(question, work, strip, values, scratch, begin, end):
         b = max(strip.low - since, 1)
         n = strip.high - since - b
         if filled:
-            begin_row(excesses, here, since, far, base[s], slope, ring, excess_before, place, tile, within, goal)
+            begin_row(excesses, here, since, far, base[s], terms.slope, ring, excess_before, place, tile, within, goal)
             if with_mean:
                 begin_row(means, here, since, far, base_mean[s], 0.0, ring, mean_before, place, tile, within, goal)
-        if n <= 0 or goal:  # the tables of goals are 0
+        if goal:
+            low = strip.first - far if strip.low == strip.first else strip.low
+            for budget in range(max(low - since, 1), strip.high - since):
+                excesses[here + budget] = at_goal(terms, budget)
+        if n <= 0 or goal:
             continue
         fill_in(question, work, strip.shift, values, scratch, s, b, n)
         copy(excesses, here + b, n, scratch.least, 0)
@@ -90,17 +89,11 @@ def fill_in_bound(question, work, shift, values, scratch, s, b, n):
 
 def fill_in_given(question, work, shift, values, scratch, s, b, n):
     """Find the values of a given policy, for one stretch of budgets with the same action after the other."""
-    (accrual, slope), (entry, first_entry, low, high, stride, without), known = question
+    terms, (entry, first_entry, low, high, stride, without), known = question
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
-    start, mean_cost, rows, filled, p, at = (
-        work.action_start[s],
-        work.mean_cost,
-        values.row,
-        values.front >= 0,
-        scratch.p,
-        scratch.at,
-    )
-    excess, mean, base, base_mean, never = scratch.least, scratch.mean, known.excess, known.mean, known.worst[:0]
+    start, mean_cost, rows, filled = work.action_start[s], work.mean_cost, values.row, values.front >= 0
+    p, at, excess, mean = scratch.p, scratch.at, scratch.least, scratch.mean
+    base, base_mean, never = known.excess, known.mean, known.worst[:0]
     i = 0
     while i < n:
         j, a = n, start
@@ -110,8 +103,8 @@ def fill_in_given(question, work, shift, values, scratch, s, b, n):
             while j < n and look_up(entry, first_entry, low, high, stride, without, b + j, s) == action:
                 j += 1
         add_up(
-            excess, i, j - i, accrual * mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability,
-            successor, cost, rows, shift, filled, base, slope, values.excess, never, p, at,
+            excess, i, j - i, terms.accrual * mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability,
+            successor, cost, rows, shift, filled, base, terms.slope, values.excess, never, p, at,
         )  # fmt: skip
         add_up(
             mean, i, j - i, mean_cost[a], outcome_start[a], outcome_start[a + 1], b + i, probability, successor, cost,
@@ -131,7 +124,7 @@ def least_excess(question, work, shift, values, scratch, s, b, n):
     start, stop, mean_cost = work.action_start[s], work.action_start[s + 1], work.mean_cost
     rows, excesses, filled, length = values.row, values.excess, values.front >= 0, len(scratch.m) - LANES
     k, least, next_least, chosen = scratch.k, scratch.least, scratch.next_least, scratch.chosen
-    (accrual, slope), _, known = question
+    terms, _, known = question
     base, worst, p, at = known.excess, known.worst, scratch.p, scratch.at
     unsafe, row = min(max(worst[s] - b, 0), n), 0
     for a in range(start, stop if unsafe > 0 else start):
@@ -139,8 +132,8 @@ def least_excess(question, work, shift, values, scratch, s, b, n):
             fill(k, row, row + whole(unsafe), np.inf)
         else:
             add_up(
-                k, row, unsafe, accrual * mean_cost[a], outcome_start[a], outcome_start[a + 1], b, probability,
-                successor, cost, rows, shift, filled, base, slope, excesses, worst, p, at,
+                k, row, unsafe, terms.accrual * mean_cost[a], outcome_start[a], outcome_start[a + 1], b, probability,
+                successor, cost, rows, shift, filled, base, terms.slope, excesses, worst, p, at,
             )  # fmt: skip
         row += length
         if a + 1 == stop:

@@ -79,6 +79,14 @@ class LevelTables:
         if self.chooses:
             self.choice.resize(last * self.columns, refcheck=False)
 
+    def fill_goals(self, first: int, last: int, goals: IntArray) -> None:
+        """Fill in the values of goals that others settle; where they depend on the budget, level by level."""
+        level, terms = np.arange(first, last), self.question.terms
+        excess = np.where(level <= terms.until, terms.goal + terms.rise * level, 0.0)
+        lines = self.lines(last)
+        for at, row in enumerate(self.rows_found):
+            lines[level[:, None] % len(lines), goals, at] = 0.0 if row == 2 else excess[:, None]
+
     def lines(self, levels: int) -> FloatArray:
         """Return the table after so many levels, by level, place and field."""
         shape = self.shape(levels)

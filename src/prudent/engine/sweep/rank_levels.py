@@ -86,8 +86,10 @@ class LevelPart:
         """Settle the levels before ``last``; return U, its lower bound and M of the start by level, on rank 0."""
         first, tables, found = self.done, self.tables, np.zeros((3, last))
         tables.lengthen(last)
-        for begin in range(first, last, self.share.levels):
-            end = min(begin + self.share.levels, last)
+        each = 1 if tables.question.terms.at_goals else self.share.levels
+        for begin in range(first, last, each):
+            end = min(begin + each, last)
+            tables.fill_goals(begin, end, self.share.goals)
             for stretch in self.share.stretches:
                 if stretch.turns is not None:
                     tables.settle(stretch.turns, begin, end, found)
@@ -105,7 +107,6 @@ class LevelPart:
         self.ranks.exchange(out, into)
         for other, values in into.items():
             lines[level, stretch.into[other]] = values
-        lines[level, self.share.goals] = 0.0
 
     def actions(self, whole: NDArray[Any] | None) -> list[float] | None:
         """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""

@@ -342,7 +342,7 @@ def known_of(prepared: Prepared, tiling: Tiling, question: Question) -> Known:
     work, goals, worst = tiling.work, prepared.is_goal, question.worst
     excess, mean = question.base.excess if question.aims.plan else question.base.low, question.base.mean
     calm, number = np.full(prepared.n_states, UNREACHED), np.zeros(prepared.n_states, dtype=np.int64)
-    if question.chooses:  # the mean without budget is that of its choice
+    if question.chooses and not question.terms.at_goals:  # then no action is better than those for no budget
         never = worst_case_of(prepared, question.choice)
         calm = np.minimum(never + int(worst.value[goals].max(initial=0)), UNREACHED)
         number = np.where(goals, 0, question.choice - prepared.action_start[:-1])

@@ -16,8 +16,8 @@ typedef long long whole;
 #define INFINITE __longlong_as_double(0x7ff0000000000000LL)
 
 #define MODEL \
-    whole n, whole start, whole b, whole window, double accrual, double slope, const unsigned *action_start, \
-        const unsigned *outcome_start, const double *probability, const int *successor, const COST *cost, \
+    whole n, whole start, whole b, whole window, double accrual, double slope, double goal, double rise, \
+        whole until, const unsigned *action_start, const unsigned *outcome_start, const double *probability, const int *successor, const COST *cost, \
         const double *mean_cost, const whole *worst
 #define PLAN \
     double tie, const int *state, const whole *action_worst, const CHOICE *fallback, double2 *table, double2 *found, \
@@ -27,24 +27,48 @@ typedef long long whole;
     const int *state, const CHOICE *entry, const whole *entry_start, const whole *low, const whole *high, whole stride, \
         const CHOICE *without, double2 *table, double2 *found
 
+// Return the first objective at a goal with some budget left.
+__device__ __forceinline__ double at_goal(whole b, double goal, double rise, whole until)
+{
+    return b <= until ? goal + rise * (double)b : 0.0;
+}
+
+// Return a total and p times a value, the first objective of which is larger by ``over``.
+__device__ __forceinline__ double add(double total, double p, double value, double over)
+{
+    return fma(p, value + over, total);
+}
+
+__device__ __forceinline__ double2 add(double2 total, double p, double2 value, double over)
+{
+    return make_double2(fma(p, value.x + over, total.x), fma(p, value.y, total.y));
+}
+
+// Return the values of a table, U and M or one of them, after the outcomes of an action, added to a total.
+template <typename Value>
+__device__ __forceinline__ Value after(
+    Value total, unsigned a, whole n, whole b, whole window, double slope, const unsigned *outcome_start,
+    const double *probability, const int *successor, const COST *cost, const Value *table)
+{
+    whole line = b % window;
+    unsigned stop = outcome_start[a + 1];
+#pragma unroll 5
+    for (unsigned o = outcome_start[a]; o < stop; o++) {
+        whole c = cost[o], back = line - c;
+        double over = c < b ? 0.0 : slope * (double)(c - b);
+        back = c < b ? (back < 0 ? back + window : back) : 0;
+        total = add(total, probability[o], table[back * n + successor[o]], over);
+    }
+    return total;
+}
+
 // Return U and M if an action is played.
 __device__ __forceinline__ double2 played(
     unsigned a, whole n, whole b, whole window, double accrual, double slope, const unsigned *outcome_start,
     const double *probability, const int *successor, const COST *cost, const double *mean_cost, const double2 *table)
 {
-    whole line = b % window;
-    double mean = mean_cost[a], excess = accrual * mean;
-    unsigned stop = outcome_start[a + 1];
-#pragma unroll 5
-    for (unsigned o = outcome_start[a]; o < stop; o++) {
-        whole c = cost[o], back = line - c;
-        double p = probability[o], over = c < b ? 0.0 : slope * (double)(c - b);
-        back = c < b ? (back < 0 ? back + window : back) : 0;
-        double2 after = table[back * n + successor[o]];
-        excess = fma(p, after.x + over, excess);
-        mean = fma(p, after.y, mean);
-    }
-    return make_double2(excess, mean);
+    double2 paid = make_double2(accrual * mean_cost[a], mean_cost[a]);
+    return after(paid, a, n, b, window, slope, outcome_start, probability, successor, cost, table);
 }
 
 // Settle both objectives of a place on level b, and choose its action; ``here`` is false for threads beyond the last.
@@ -102,7 +126,7 @@ __device__ __forceinline__ void plan_one(whole s, unsigned lane, bool here, MODE
     }
     if (!here || lane > 0)
         return;
-    double2 settled = make_double2(0.0, 0.0);
+    double2 settled = make_double2(at_goal(b, goal, rise, until), 0.0);
     if (begin < end) {  // not a goal
         if (!safe && attained > least && least > 0.0)
             atomicMax(lost, (unsigned long long)__double_as_longlong(attained / least - 1.0));
@@ -121,18 +145,15 @@ __device__ __forceinline__ void bound_one(whole s, MODEL, BOUND)
     double least = INFINITE;
     unsigned begin = action_start[s], end = b < worst[s] ? action_start[s + 1] : begin;
     for (unsigned a = begin; a < end; a++) {
-        double total = accrual * mean_cost[a];
-        unsigned stop = outcome_start[a + 1];
-#pragma unroll 5
-        for (unsigned o = outcome_start[a]; o < stop; o++) {
-            whole c = cost[o], back = line - c;
-            double over = c < b ? 0.0 : slope * (double)(c - b);
-            back = c < b ? (back < 0 ? back + window : back) : 0;
-            total = fma(probability[o], table[back * n + successor[o]] + over, total);
-        }
+        double total = after(
+            accrual * mean_cost[a], a, n, b, window, slope, outcome_start, probability, successor, cost,
+            (const double *)table);
         least = fmin(least, (1.0 - rounding[a]) * total);
     }
-    least = begin < end ? least : 0.0;
+    if (action_start[s] == action_start[s + 1])
+        least = at_goal(b, goal, rise, until);
+    else if (begin == end)
+        least = 0.0;
     table[line * n + s] = least;
     if (s == start)
         *found = least;
@@ -141,7 +162,7 @@ __device__ __forceinline__ void bound_one(whole s, MODEL, BOUND)
 // Evaluate, at a place on level b, the policy that looks its actions up as prudent/kernels/choices.py does.
 __device__ __forceinline__ void given_one(whole s, MODEL, CHOICES)
 {
-    double2 value = make_double2(0.0, 0.0);
+    double2 value = make_double2(at_goal(b, goal, rise, until), 0.0);
     if (action_start[s] < action_start[s + 1]) {  // not a goal
         int t = state[s];
         whole left = b < low[t] ? low[t] : b > high[t] ? high[t] : b;
@@ -156,7 +177,8 @@ __device__ __forceinline__ void given_one(whole s, MODEL, CHOICES)
 }
 
 #define MODEL_ARGUMENTS \
-    n, start, b, window, accrual, slope, action_start, outcome_start, probability, successor, cost, mean_cost, worst
+    n, start, b, window, accrual, slope, goal, rise, until, action_start, outcome_start, probability, successor, cost, \
+        mean_cost, worst
 #define PLAN_ARGUMENTS tie, state, action_worst, fallback, table, found, choice, lost
 #define CHOICES_ARGUMENTS state, entry, entry_start, low, high, stride, without, table, found
 

@@ -50,8 +50,8 @@ extern "C" __global__ void fill_past(
 
 // Settle both objectives, with ``plan``, or the first alone, of the nodes of a layer for the levels first:last.
 extern "C" __global__ void settle_nodes(
-    whole first, whole last, whole width, whole rows, whole n_states, double accrual, double slope, double tie,
-    int plan, const int *node, const unsigned *action_start, const unsigned *outcome_start, const Outcome *outcome,
+    whole first, whole last, whole width, whole rows, whole n_states, double accrual, double slope, double goal,
+    double rise, whole until, double tie, int plan, const int *node, const unsigned *action_start, const unsigned *outcome_start, const Outcome *outcome,
     const double *mean_cost, const int *delay, const double *base, const double *base_mean, const whole *worst,
     const whole *action_worst, const whole *calm, const CHOICE *base_choice, double *excess, double *mean, CHOICE *choice,
     unsigned long long *lost)
@@ -64,7 +64,7 @@ extern "C" __global__ void settle_nodes(
     unsigned begin = action_start[s], end = action_start[s + 1];
     whole here = s * width + column;
     if (b <= 0 || begin == end) {  // no budget, or a goal
-        excess[here] = b <= 0 ? base[s] - slope * (double)b : 0.0;
+        excess[here] = b <= 0 ? base[s] - slope * (double)b : b <= until ? goal + rise * (double)b : 0.0;
         if (plan)
             mean[here] = b <= 0 ? base_mean[s] : 0.0;
         return;

@@ -15,7 +15,6 @@ import prudent
 from prudent.engine.places import sections_of
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep import level_layout as level_layout_module
-from prudent.engine.sweep import levels as levels_module
 from prudent.engine.sweep import rank_tiles
 from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.estimate import sweep_bytes
@@ -24,7 +23,7 @@ from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.question import BOTH, BOUND, PLAN, Question
 from prudent.engine.sweep.rank_layout import share_of
 from prudent.engine.sweep.rank_levels import RankLevelSweep
-from prudent.engine.sweep.rank_sweep import Actions, Advance, Begin, follow
+from prudent.engine.sweep.rank_sweep import Actions, Advance, Begin
 from prudent.engine.sweep.rank_tiles import RankTileSweep
 from prudent.engine.sweep.task import Task
 from prudent.engine.sweep.tile_layout import Tiling, tiling_of
@@ -32,7 +31,7 @@ from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.runtime.ranks import End, Ranks, on_first
-from threads_as_ranks import Comm, on_ranks, same
+from threads_as_ranks import Comm, led, on_ranks, same
 
 MODELS = {
     "betting": lambda: prudent.domains.betting_game(stages=4, cap=30),
@@ -86,21 +85,6 @@ def kind_for(which):
     return backend_for(task_for(which, ranks=SimpleNamespace()), 70)
 
 
-def led(size, work, threads=1):
-    """Let rank 0 do work with its ranks, and the others follow; return what it finds."""
-
-    def run(comm):
-        ranks = Ranks(comm, 2**30)
-        ranks.threads = 2 if threads > 1 else 1
-        return ranks.lead(lambda: work(ranks)) if ranks.rank == 0 else follow(ranks, threads)
-
-    found = on_ranks(size, run)
-    for each in found:
-        if isinstance(each, BaseException):
-            raise each
-    return found[0]
-
-
 def swept(task, kind, *, until=(2, 9, 30), kept=None):
     sweep = kind(task)
     if kept is not None:
@@ -141,8 +125,7 @@ def test_each_rank_has_threads_of_its_own(which):
 @pytest.mark.parametrize("aims", [BOUND, PLAN])
 @pytest.mark.parametrize("which", ["treasure", 6, 2])
 def test_a_plan_or_a_bound_alone(which, aims, monkeypatch):
-    monkeypatch.setattr(levels_module, "CLOSE", 0.0)  # the bound has a field of its own
-    monkeypatch.setattr(level_layout_module, "CLOSE", 0.0)
+    monkeypatch.setattr(level_layout_module, "CLOSE", 0.0)  # the bound has a field of its own
     kind = kind_for(which)
     alone = results(swept(task_for(which, aims=aims), KINDS[kind]))
     found = led(3, lambda ranks: results(swept(task_for(which, aims=aims, ranks=ranks), kind)))

@@ -11,7 +11,7 @@ from prudent.engine.sweep.backends import BACKENDS
 from prudent.engine.sweep.driver import budget_sweep
 from prudent.engine.sweep.estimate import sweep_bytes
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.question import BOTH, BOUND, PLAN, Question
+from prudent.engine.sweep.question import BOTH, BOUND, EXCESS, PLAN, Question
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.kernels.questions import Base, Terms
@@ -41,11 +41,11 @@ class Shelf:
         return self.wanted
 
 
-def swept(model=LOOP, alpha=0.05, limits=None, *, step=None, shift=0.0, aims=BOTH, **options):
+def swept(model=LOOP, alpha=0.05, limits=None, *, step=None, shift=0.0, aims=BOTH, terms=EXCESS, **options):
     prepared = prepare(model, step)
     least = least_expected_cost(prepared)
     base = Base(*(values + shift for values in least.base))
-    question = Question(base, least.choice, least_worst_case(prepared), aims)
+    question = Question(base, least.choice, least_worst_case(prepared), aims, terms)
     return budget_sweep(prepared, question, limits or Limits(10**9), alpha=alpha, **options)
 
 
