@@ -1,14 +1,13 @@
 """The maximal or minimal probability of staying within a budget, for many budgets at once.
 
 Model checkers answer one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]`` and ``Pmin=? [...]``.  Here one sweep
-answers for all budgets.
+answers for all budgets (:mod:`prudent.methods.over_budget`).
 
-*Maximal* (:mod:`prudent.methods.over_budget`).  Only plans that reach a goal with probability 1 count.  If a plan that
-risks a trap does better, a model checker's number is larger, and a note reports it.  Each budget has its own best plan:
-``prudent.solve(model, alpha, objective=prudent.Exceedance(k))`` returns it.
+*Maximal*.  Only plans that reach a goal with probability 1 count.  If a plan that risks a trap does better, a model
+checker's number is larger, and a note reports it.  Each budget has its own best plan: ``prudent.solve(model, alpha,
+objective=prudent.Exceedance(k))`` returns it.
 
-*Minimal* (:mod:`prudent.methods.least_chance`).  No policy has a smaller probability.  All policies count, including
-those that never finish.
+*Minimal*.  No policy has a smaller probability.  All policies count, including those that never finish.
 """
 
 from collections.abc import Iterable
@@ -21,8 +20,7 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, as_number
-from prudent.methods.least_chance import finishing, with_arrivals
-from prudent.methods.over_budget import SWEEPING, exceeding
+from prudent.methods.over_budget import SWEEPING, exceeding, finishing, with_arrivals
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Stage, Stop
