@@ -12,8 +12,7 @@ from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
 from prudent.models.graph import towards
 from prudent.models.rows import FloatArray, IntArray, offsets, ranges
-from prudent.policies.packing import packed_choices, unpacked_choices, within
-from prudent.policies.policy import BudgetPolicy, Walk
+from prudent.policies.policy import BudgetPolicy, Walk, packed_choices, unpacked_choices, within
 
 MOST = 1 + 1e-12
 """The largest memory: 1, up to rounding error."""
