@@ -25,10 +25,10 @@ from prudent.models.graph import ordered_blocks, reachable
 from prudent.models.rows import BoolArray, IntArray, offsets, owner
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, stage_of
+from prudent.planning.evaluate import simulate
 from prudent.planning.job import Job
 from prudent.planning.options import Options
-from prudent.planning.refine import AIM, coarse_step, modest, short_step
-from prudent.planning.simulate import simulate
+from prudent.planning.refine import AIM, COARSE, fair_step, modest, short_step
 from prudent.policies.distribution import check_alpha
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.report import Forecast, Report
@@ -217,7 +217,7 @@ def _levels(prepared: Prepared, alpha: float, limits: Limits) -> int:
 def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     """Estimate a solve with rounded costs from a coarse one; ``before`` is the number of seconds spent so far."""
     model = job.model
-    step = max(coarse_step(prepared, job.alpha, job.limits), job.step or 0.0)
+    step = max(fair_step(prepared, job.alpha, job.limits, 4 * COARSE), job.step or 0.0)
     if step == job.step:
         coarse = prepared
     else:

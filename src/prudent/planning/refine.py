@@ -103,14 +103,9 @@ def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits)
     return step
 
 
-def coarse_step(prepared: Prepared, alpha: float, limits: Limits) -> float:
-    """Return a step with some hundreds of levels."""
-    return _step_of(prepared, _levels(prepared, alpha, limits) / (4 * COARSE) * prepared.scale.level_size)
-
-
-def fair_step(prepared: Prepared, alpha: float, limits: Limits = UNLIMITED) -> float:
-    """Return a step at which the bounds on CVaR are mostly within the default gap."""
-    return _step_of(prepared, _levels(prepared, alpha, limits) / FINE * prepared.scale.level_size)
+def fair_step(prepared: Prepared, alpha: float, limits: Limits = UNLIMITED, count: int = FINE) -> float:
+    """Return a step with about ``count`` levels: so many that the bounds on CVaR are mostly within the default gap."""
+    return _step_of(prepared, _levels(prepared, alpha, limits) / count * prepared.scale.level_size)
 
 
 def chance_step(prepared: Prepared, alpha: float, limits: Limits = UNLIMITED) -> float:
