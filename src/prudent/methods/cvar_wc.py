@@ -42,7 +42,7 @@ from prudent.methods.solution import Solution
 from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.chain import forward, spent_budget
 from prudent.policies.distribution import Distribution
-from prudent.policies.own_tail import AFFORDED
+from prudent.policies.own_tail import AFFORDED, UNFOLLOWED
 from prudent.policies.unrolled import UnrolledPolicy
 from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
@@ -207,7 +207,7 @@ def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed
     if (worst.value == UNREACHED).any():
         yield "in states where no policy bounds the cost, the policy of lowest expected cost is played at y = 0"
     if not followed:
-        yield "the policy is too large to evaluate exactly; estimate it with prudent.simulate"
+        yield UNFOLLOWED
 
 
 def _distribution(

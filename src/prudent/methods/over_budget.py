@@ -1,4 +1,4 @@
-"""Probabilities of keeping to a budget: of exceeding it, at least; of finishing within it, at least; and excess over it.
+"""The least probabilities of exceeding a budget and of finishing within it, and the least expected excess over it.
 
 *Exceeding.*  With b the remaining budget, and P(s, b) the least probability that the cost from s exceeds it:
 
