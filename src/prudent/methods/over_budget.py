@@ -36,7 +36,6 @@ be below 1e-300 and not 0, the bounds are 0 and 1e-300.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +50,9 @@ from prudent.engine.values.expected_cost import Expected, least_expected_cost, s
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.exact import Explored
+from prudent.models.amend import with_way_out
 from prudent.models.graph import end_components
-from prudent.models.rows import BoolArray, FloatArray, offsets, starts
+from prudent.models.rows import BoolArray, FloatArray, offsets
 from prudent.models.ssp import SSP
 from prudent.policies.distribution import rarely
 from prudent.policies.policy import BudgetPolicy
@@ -194,40 +194,17 @@ def with_arrivals(model: SSP) -> tuple[SSP, BoolArray]:
 
     One state is added, the last: all goals lead to it, at no cost.
     """
-    n, goals = model.n_states, np.flatnonzero(model.is_goal)
     possible = model.probability > 0
     component, _ = end_components(
         model.action_state,
         offsets(possible)[model.outcome_start],
         model.successor[possible],
-        n,
+        model.n_states,
         np.ones(model.n_actions, dtype=bool),
     )
     endless = component >= 0
-    kept = ~endless[model.action_state]
-    state = np.concatenate([model.action_state[kept], goals])
-    order = np.argsort(state, kind="stable")
-    size = np.concatenate([np.diff(model.outcome_start)[kept], np.ones(len(goals), dtype=np.int64)])
-    outcome = kept[model.outcome_action]
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    by_action = np.argsort(np.repeat(rank, size), kind="stable")
-
-    def joined(old: NDArray[Any], new: float) -> NDArray[Any]:
-        return np.concatenate([old[outcome], np.full(len(goals), new)])[by_action]
-
-    ending = SSP(
-        action_start=starts(state, n + 1),
-        outcome_start=offsets(size[order]),
-        probability=joined(model.probability, 1.0),
-        successor=joined(model.successor, n),
-        cost=joined(model.cost, 0.0),
-        initial_state=model.initial_state,
-        initial_probability=model.initial_probability,
-        state_names=None if model.state_names is None else [*model.state_names, object()],
-        name=model.name,
-    )
-    return ending, endless
+    ending = model.with_actions(~endless[model.action_state])
+    return with_way_out(ending, 0.0, np.flatnonzero(model.is_goal)), endless
 
 
 def finishing(prepared: Prepared, most: int, limits: Limits) -> LeastChances:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.errors import PrudentError, as_number, whole_number
-from prudent.models.graph import towards
+from prudent.models.graph import reachable, towards
 from prudent.models.rows import BoolArray, IntArray, offsets, ranges, starts
 from prudent.models.ssp import SSP, check_model, fresh_name
 
@@ -73,6 +73,13 @@ def leading(model: SSP, marked: BoolArray) -> BoolArray:
     hop = towards(model.outcome_state[arc], model.successor[arc], model.n_states, marked)
     found: BoolArray = marked | (hop >= 0)
     return found
+
+
+def met(model: SSP) -> BoolArray:
+    """Return which states runs can be in, whatever is played (internal)."""
+    arc = np.flatnonzero(model.probability > 0)
+    start = model.initial_state[model.initial_probability > 0]
+    return reachable(model.outcome_state[arc], model.successor[arc], model.n_states, start)
 
 
 def with_way_out(model: SSP, price: float, trap: IntArray, doubt: IntArray | None = None) -> SSP:

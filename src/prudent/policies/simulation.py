@@ -293,7 +293,7 @@ class Simulation:
             return self._drawn(policy) if len(policy.parts) > 1 else self._by_table(policy)
         if isinstance(policy, Mapping):
             alone = restricted(model, policy)
-            if find_lattice(alone.cost) is not None:
+            if find_lattice(alone.cost[alone.probability > 0]) is not None:
                 chain = prepare(alone)
                 return self._by_table(BudgetPolicy.of_states(chain, chain.action_start[:-1]))
             policy = partial(by_state, policy)
