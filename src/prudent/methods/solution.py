@@ -56,7 +56,7 @@ class Solution:
 
     @classmethod
     def unswept(cls, policy: BudgetPolicy, limits: Limits, **known: Any) -> "Solution":
-        """Return a policy with what is known of it and the bounds of no sweep: no CVaR is below the least mean."""
+        """Return a policy with what is known of it; no CVaR is below the lowest expected cost, so that bounds both."""
         prepared = policy.prepared
         least = float(surely_expected(prepared, limits)[prepared.start])
         worst = true_worst_case(prepared, limits)

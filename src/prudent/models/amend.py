@@ -67,19 +67,19 @@ def amend(
     return _unrolled(model, n_steps, as_number("horizon_cost", horizon_cost, *FINITE))
 
 
+def met(model: SSP) -> BoolArray:
+    """Return which states runs can be in, whatever is played (internal)."""
+    arc = np.flatnonzero(model.probability > 0)
+    start = model.initial_state[model.initial_probability > 0]
+    return reachable(model.outcome_state[arc], model.successor[arc], model.n_states, start)
+
+
 def leading(model: SSP, marked: BoolArray) -> BoolArray:
     """Return which states are marked, or can reach a marked state (internal)."""
     arc = np.flatnonzero(model.probability > 0)
     hop = towards(model.outcome_state[arc], model.successor[arc], model.n_states, marked)
     found: BoolArray = marked | (hop >= 0)
     return found
-
-
-def met(model: SSP) -> BoolArray:
-    """Return which states runs can be in, whatever is played (internal)."""
-    arc = np.flatnonzero(model.probability > 0)
-    start = model.initial_state[model.initial_probability > 0]
-    return reachable(model.outcome_state[arc], model.successor[arc], model.n_states, start)
 
 
 def with_way_out(model: SSP, price: float, trap: IntArray, doubt: IntArray | None = None) -> SSP:

@@ -6,6 +6,7 @@ exploration for the smallest alpha finds all these w and the actions of every bu
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -296,25 +297,24 @@ class Curve(Shown):
         """Return the columns of a table, with the digits that are certain."""
         scale = self._explored.prepared.scale
         exact = certain(0.0, scale.money)
-        own = [certain(p.upper - p.cvar if scale.rounded else 0.0, scale.money) for p in points]
+        digits = [certain(p.upper - p.cvar if scale.rounded else 0.0, scale.money) for p in points]
         side = number if not scale.rounded else at_least if self.intervals is None else at_most
         pairs = [bounds(p.lower, p.upper, scale.money) for p in points]
-        cvar = [side(p.cvar, digits) for p, digits in zip(points, own, strict=True)]
-        expected = [number(p.expected, exact) for p in points]
+        cvar = [side(p.cvar, each) for p, each in zip(points, digits, strict=True)]
         known = pairs == [(each, each) for each in cvar]
         limits = {} if known else {"lower bound": [low for low, _ in pairs], "upper bound": [high for _, high in pairs]}
-        if self.intervals is None:
-            var = [number(p.var, digits) for p, digits in zip(points, own, strict=True)]
-            return {"CVaR": cvar, "VaR": var, "expected cost": expected, **limits}
-        nominal = [p.nominal or UNKNOWN for p in points]
-        return {
-            "worst-case CVaR": cvar,
-            "worst-case expected cost": expected,
-            **limits,
-            "CVaR": [number(q.cvar, digits) for q, digits in zip(nominal, own, strict=True)],
-            "VaR": [number(q.var, digits) for q, digits in zip(nominal, own, strict=True)],
-            "expected cost": [number(q.expected, exact) for q in nominal],
+        own: Sequence[CurvePoint | Nominal] = points
+        if self.intervals is not None:
+            own = [p.nominal or UNKNOWN for p in points]
+        here = {
+            "CVaR": [number(p.cvar, each) for p, each in zip(own, digits, strict=True)],
+            "VaR": [number(p.var, each) for p, each in zip(own, digits, strict=True)],
+            "expected cost": [number(p.expected, exact) for p in own],
         }
+        if self.intervals is None:
+            return {**here, "CVaR": cvar, **limits}
+        expected = [number(p.expected, exact) for p in points]
+        return {"worst-case CVaR": cvar, "worst-case expected cost": expected, **limits, **here}
 
     def _asked(self, alpha: Alphas | None) -> tuple[CurvePoint, ...]:
         return self.points if alpha is None else tuple(map(self.at, alphas_of(alpha)))

@@ -164,11 +164,8 @@ class _Asked:
 
     def moves(self, action: int) -> Moves:
         """Return the outcomes of an action."""
-        if action not in self.known:
-            self.known[action] = self._moves(action)
-        return self.known[action]
-
-    def _moves(self, action: int) -> Moves:
+        if action in self.known:
+            return self.known[action]
         model, scale = self.model, self.prepared.scale
         state = model.state_of_action(action)
         outcome = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
@@ -186,7 +183,8 @@ class _Asked:
             target, steps, probability = target[away], steps[away], probability[away] / probability[away].sum()
         charge = scale.up(steps)
         columns = target, probability, charge, scale.left_out(steps, charge)
-        return tuple(_Move(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+        self.known[action] = tuple(_Move(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+        return self.known[action]
 
     def first(self) -> Iterator[tuple[int, int, float, float]]:
         """Yield each initial state, the levels charged for it, its probability and what rounding left out."""

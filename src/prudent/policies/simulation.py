@@ -16,7 +16,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,32 +114,22 @@ def joined(parts: Sequence[Tally]) -> Tally:
 
 
 def _collected(values: FloatArray, counts: IntArray, rounded: bool = False) -> Tally:
-    order = np.argsort(values, kind="stable")
-    values, counts = values[order], counts[order]
-    first = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else np.zeros(0, dtype=np.int64)
-    return Tally(values[first], np.add.reduceat(counts, first), rounded or len(first) > MANY)
-
-
-class Episodes(Protocol):
-    """Runs that can be asked for by their numbers."""
-
-    chunk: ClassVar[int]  # how many runs share one stream; fixed, since numbers depend on it
-
-    def costs(self, begin: int, end: int, paths: int, limits: Limits) -> tuple[FloatArray, list[Path]]:
-        """Return the total costs of runs, the first of which begins a chunk; and those below ``paths`` step by step."""
+    different, place = np.unique(values, return_inverse=True)
+    total = np.bincount(place, weights=counts, minlength=len(different)).astype(np.int64)
+    return Tally(different, total, rounded or len(different) > MANY)
 
 
 @dataclass(frozen=True)
 class OfTable:
-    """Runs of a policy that is a table; :func:`replayed` returns them step by step."""
+    """Runs of a policy that is a table, by their numbers; :func:`replayed` returns them step by step."""
 
     walk: Walk
     seed: int
     max_steps: int
-    chunk: ClassVar[int] = 1024
+    chunk: ClassVar[int] = 1024  # how many runs share one stream; fixed, since numbers depend on it
 
     def costs(self, begin: int, end: int, paths: int, limits: Limits) -> tuple[FloatArray, list[Path]]:
-        """Return the total costs."""
+        """Return the total costs of runs, the first of which begins a chunk."""
         charged, paid = np.empty(end - begin, dtype=np.int64), np.empty(end - begin)
         walk = (*self.walk.arrays(), self.max_steps)
         for first in range(begin, end, self.chunk):
@@ -170,7 +160,7 @@ def replayed(episodes: OfTable, n: int) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class OfFunction:
-    """Runs of a user's function.
+    """Runs of a user's function, by their numbers.
 
     The runs of a chunk advance together, one action at a time; the function is asked once for each state and cost so
     far.
@@ -183,7 +173,7 @@ class OfFunction:
     chunk: ClassVar[int] = 2**16
 
     def costs(self, begin: int, end: int, paths: int, limits: Limits) -> tuple[FloatArray, list[Path]]:
-        """Return the total costs, and the first runs step by step."""
+        """Return the total costs of runs, the first of which begins a chunk; and those below ``paths`` step by step."""
         costs, told = np.empty(end - begin), list[Path]()
         for first in range(begin, end, self.chunk):
             size = min(self.chunk, end - first)
@@ -235,6 +225,10 @@ class OfFunction:
         if len(active):
             raise _endless(model.name, self.max_steps)
         return np.asarray(in_units(spent), dtype=np.float64), list(map(tuple, trace))
+
+
+Episodes = OfTable | OfFunction
+"""Runs that can be asked for by their numbers."""
 
 
 def by_state(table: Mapping[Any, Hashable], state: Any, spent: float) -> Hashable:
