@@ -43,7 +43,7 @@ from prudent.results.plan import Plan as Plan
 from prudent.io.formats import load_plan as load_plan
 from prudent.planning.evaluate import evaluate as evaluate
 from prudent.policies.distribution import Distribution as Distribution
-from prudent.planning.simulate import simulate as simulate
+from prudent.planning.evaluate import simulate as simulate
 from prudent.planning.stress import stress as stress
 from prudent.results.stress import Stress as Stress
 from prudent.results.runs import Runs as Runs

@@ -9,19 +9,6 @@ from importlib import import_module
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = [
-    "Defect",
-    "ModelError",
-    "PrudentError",
-    "TooLarge",
-    "as_number",
-    "must_be_one",
-    "naming",
-    "numeral",
-    "printable",
-    "whole_number",
-]
-
 
 def must_be_one(total: float) -> str:
     """Return the message for probabilities that do not sum to 1; close to 1 they may have been rounded."""
@@ -75,7 +62,9 @@ class ModelError(PrudentError):
 class TooLarge(PrudentError):
     """Work that exceeds a limit on memory or work; bounds may hold without it."""
 
-    need = float("nan")  # the bytes that it takes, if known
+    def __init__(self, message: str, need: float = float("nan")) -> None:
+        super().__init__(message)
+        self.need = need  # the bytes that it takes, if known
 
 
 class Defect(AssertionError):

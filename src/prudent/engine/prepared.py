@@ -31,6 +31,7 @@ __all__ = [
     "choice_type",
     "keep",
     "kept",
+    "of_actions",
     "once",
     "restrict",
     "restrict_to",
@@ -356,18 +357,34 @@ def restrict(prepared: Prepared, choice: IntArray) -> Prepared:
 def restrict_to(prepared: Prepared, used: BoolArray) -> Prepared:
     """Return the prepared model with only the ``used`` actions, at least one for each state that has any."""
     inside = used[prepared.outcome_action]
-    outcome_start = offsets(np.diff(prepared.outcome_start)[used])
-    action_start, successor = offsets(used)[prepared.action_start], prepared.successor[inside]
+    return of_actions(prepared, used, inside, offsets(used)[prepared.action_start], prepared.successor[inside])
+
+
+def of_actions(
+    prepared: Prepared,
+    action: IntArray | BoolArray,
+    outcome: IntArray | BoolArray,
+    action_start: IntArray,
+    successor: IntArray,
+    **fields: Any,
+) -> Prepared:
+    """Return the prepared model of some of its actions, each any number of times, and of their outcomes.
+
+    They are given as masks or as numbers; ``action_start`` and ``successor`` are those of the new model, which may have
+    other states.
+    """
+    outcome_start = offsets(np.diff(prepared.outcome_start)[action])
     return replace(
         prepared,
         action_start=action_start,
         outcome_start=outcome_start,
-        free_stop=outcome_start[:-1] + (prepared.free_stop - prepared.outcome_start[:-1])[used],
-        probability=prepared.probability[inside],
+        free_stop=outcome_start[:-1] + (prepared.free_stop - prepared.outcome_start[:-1])[action],
+        probability=prepared.probability[outcome],
         successor=successor,
-        fine=prepared.fine[inside],
-        cost=prepared.cost[inside],
-        model_action=prepared.model_action[used],
-        plays=prepared.plays[used],
+        fine=prepared.fine[outcome],
+        cost=prepared.cost[outcome],
+        model_action=prepared.model_action[action],
+        plays=prepared.plays[action],
         graph=Graph(action_start, outcome_start, successor, prepared.threads),
+        **fields,
     )

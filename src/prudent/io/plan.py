@@ -1,6 +1,6 @@
 """Plans as safetensors.
 
-The file is sealed: the policy's actions are tensors, as :mod:`prudent.policies.packing` describes; the plan's numbers,
+The file is sealed: the policy's actions are tensors, as :mod:`prudent.policies.policy` describes; the plan's numbers,
 the model's fingerprint and a digest of the prepared model are metadata.
 
 A digest can be forged, so it proves nothing.  Reading checks the type and range of every field, that the bounds do not
@@ -31,8 +31,7 @@ from prudent.models.graph import towards
 from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
 from prudent.policies.mixed import MixedPolicy
-from prudent.policies.packing import tensors_of
-from prudent.policies.policy import BudgetPolicy
+from prudent.policies.policy import BudgetPolicy, tensors_of
 from prudent.policies.unrolled import UnrolledPolicy
 from prudent.results.plan import FIELDS, NOT_FINITE, STATUS, Exploration, Plan
 from prudent.runtime.limits import Limits

@@ -28,8 +28,7 @@ from prudent.methods.solution import Solution
 from prudent.models.rows import IntArray
 from prudent.policies.chain import forward
 from prudent.policies.simulation import Simulation
-from prudent.runtime.limits import Limits, cores, go_on
-from prudent.runtime.progress import Progress
+from prudent.runtime.limits import Limits, cores
 
 
 @dataclass(frozen=True)
@@ -108,14 +107,8 @@ class CvarEV(CvarWC):
             worst.action_value.astype(np.float64),
             prepared.action_start[:-1] + fallback,
         )
-        enough = self.tolerance * max(1.0, float(least.value.max()))
-        with Progress("choosing actions by cost so far", unit="sweeps") as progress:
-            for sweeps in range(self.max_sweeps):
-                go_on(limits, "choosing actions by cost so far")
-                change = improve_bounded(*arguments, prepared.blocks[1], float(limit), width, value)
-                if change <= enough or prepared.acyclic:
-                    break
-                progress.at(sweeps)
+        about = *arguments, prepared.blocks[1], float(limit), width, value
+        self.swept(lambda: improve_bounded(*about), prepared, limits, "choosing actions by cost so far")
         choice = np.zeros((limit + 1, prepared.n_states), dtype=np.int32)
         bounded_choice(*arguments, limit, width, value, choice)
         return choice

@@ -22,7 +22,7 @@ the policy has the optimal CVaR, but not always the lowest expected cost at it. 
 policy at all has a lower expected cost.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,7 +42,7 @@ from prudent.methods.solution import Solution
 from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.chain import forward, spent_budget
 from prudent.policies.distribution import Distribution
-from prudent.policies.own_tail import AFFORDED
+from prudent.policies.own_tail import AFFORDED, UNFOLLOWED
 from prudent.policies.unrolled import UnrolledPolicy
 from prudent.runtime.limits import Limits, go_on
 from prudent.runtime.progress import Progress
@@ -117,7 +117,6 @@ class CvarWC:
 
     def _played(self, prepared: Prepared, grid: FloatArray, floor: float, limits: Limits) -> tuple[Game, float, int]:
         """Return a game, the largest change of its last sweep, in levels, and the number of sweeps."""
-        start = least_expected_cost(prepared, limits)
         value = surely_expected(prepared, limits)[:, None] * grid
         game = Game(
             prepared.action_start,
@@ -130,18 +129,24 @@ class CvarWC:
             np.ascontiguousarray(np.diff(value, axis=1) / np.diff(grid)),
             floor,
         )
-        used, row = np.empty(_widest(prepared), dtype=np.int64), np.empty(len(grid))
-        order, change, sweeps = prepared.blocks[1], np.inf, 0
-        enough = self.tolerance * max(1.0, float(start.value.max()))
-        with Progress("playing the game", unit="sweeps") as progress:
+        about = game, prepared.blocks[1], np.empty(_widest(prepared), dtype=np.int64), np.empty(len(grid))
+        return game, *self.swept(lambda: improve(*about), prepared, limits, "playing the game")
+
+    def swept(self, sweep: Callable[[], float], prepared: Prepared, limits: Limits, what: str) -> tuple[float, int]:
+        """Sweep values until they hardly change; return the largest change of the last sweep, and how many (internal).
+
+        One sweep is enough without cycles.
+        """
+        enough = self.tolerance * max(1.0, float(least_expected_cost(prepared, limits).value.max()))
+        change, sweeps = np.inf, 0
+        with Progress(what, unit="sweeps") as progress:
             while change > enough and sweeps < self.max_sweeps:
-                go_on(limits, "playing the game")
-                change = improve(game, order, used, row)
-                sweeps += 1
+                go_on(limits, what)
+                change, sweeps = sweep(), sweeps + 1
                 progress.at(sweeps)
                 if prepared.acyclic:
                     change = 0.0
-        return game, float(change), sweeps
+        return float(change), sweeps
 
     def worst_choice(self, prepared: Prepared, worst: WorstCase) -> IntArray:
         """Return each state's worst-case action, or that of least expected cost if no policy bounds it (internal)."""
@@ -207,7 +212,7 @@ def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed
     if (worst.value == UNREACHED).any():
         yield "in states where no policy bounds the cost, the policy of lowest expected cost is played at y = 0"
     if not followed:
-        yield "the policy is too large to evaluate exactly; estimate it with prudent.simulate"
+        yield UNFOLLOWED
 
 
 def _distribution(

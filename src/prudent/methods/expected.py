@@ -17,7 +17,7 @@ from prudent.engine.prepared import Prepared, restrict
 from prudent.engine.sweep.estimate import followed_per_level, likely_levels
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
-from prudent.engine.values.worst_case import least_worst_case, true_worst_case
+from prudent.engine.values.worst_case import least_worst_case
 from prudent.errors import TooLarge
 from prudent.methods.exact import SECOND, exact
 from prudent.methods.solution import Solution
@@ -42,17 +42,13 @@ def at_hand(prepared: Prepared, alpha: float, stopped: str = "", limits: Limits 
     If finding it was stopped, it is the best proper policy found, and its expected cost may be unknown.
     """
     least, start = least_expected_cost(prepared, limits), prepared.start
-    lower, upper = float(surely_expected(prepared, limits)[start]), float(least.upper[start])
+    upper = float(least.upper[start])
     known = not stopped or (upper < np.inf and upper - least.lower[start] <= SURE * upper)
-    return Solution(
-        policy=BudgetPolicy.of_states(prepared, least.choice),
-        var=np.nan,
-        cvar=np.nan,
+    return Solution.unswept(
+        BudgetPolicy.of_states(prepared, least.choice),
+        limits,
         expected=float(least.value[start]) if known else np.nan,
-        expected_lower=lower,
-        lower=lower,
-        upper=max(upper / alpha * (1 + 4 * UNIT), lower),
-        worst=true_worst_case(prepared, limits),
+        upper=max(upper / alpha * (1 + 4 * UNIT), float(surely_expected(prepared, limits)[start])),
         stopped=stopped,
         notes=(UNFINISHED if not known else UNSWEPT if stopped else UNFOLLOWED,),
     )

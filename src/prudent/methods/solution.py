@@ -2,9 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from prudent.engine.cost_scale import CostScale
+from prudent.engine.values.expected_cost import surely_expected
+from prudent.engine.values.worst_case import true_worst_case
 from prudent.policies.policy import BudgetPolicy
+from prudent.runtime.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -33,19 +37,27 @@ UNKNOWN = Nominal(math.nan, math.nan, math.nan)
 """The values that stand for unknown numbers."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Solution:
     """A policy, its own values, and bounds on the optimal CVaR."""
 
     policy: BudgetPolicy
-    var: float  # the policy's own, in the user's units; nan if unknown
-    cvar: float  # the policy's own, or a lower bound on it if costs are rounded; nan if unknown
+    var: float = math.nan  # the policy's own, in the user's units; nan if unknown
+    cvar: float = math.nan  # the policy's own, or a lower bound on it if costs are rounded; nan if unknown
     expected: float  # the policy's own
     lower: float  # a lower bound on the optimal CVaR
     upper: float  # an upper bound on the optimal CVaR
     expected_lower: float  # a lower bound on the expected cost of every policy of optimal CVaR
     worst: float  # the minimal worst-case cost; infinite if no policy bounds the cost
-    steps: float = float("nan")  # an upper bound on the policy's expected number of actions; nan if unknown
+    steps: float = math.nan  # an upper bound on the policy's expected number of actions; nan if unknown
     stopped: str = ""  # why it ended early: "interrupted", "time", "memory", or empty
     notes: tuple[str, ...] = ()  # further information for the user
     nominal: Nominal | None = None  # for a set of models: all other numbers are for the worst of them
+
+    @classmethod
+    def unswept(cls, policy: BudgetPolicy, limits: Limits, **known: Any) -> "Solution":
+        """Return a policy with what is known of it; no CVaR is below the lowest expected cost, so that bounds both."""
+        prepared = policy.prepared
+        least = float(surely_expected(prepared, limits)[prepared.start])
+        worst = true_worst_case(prepared, limits)
+        return cls(policy=policy, expected_lower=least, lower=least, worst=worst, **known)

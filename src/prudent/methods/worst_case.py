@@ -8,14 +8,12 @@ V(start) and the policy's own CVaR.
 
 from dataclasses import replace
 
-import numpy as np
-
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.driver import budget_sweep
 from prudent.engine.sweep.question import PLAN, Question
 from prudent.engine.values.bellman import path_rounding
-from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
-from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_worst_case
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, TooLarge
 from prudent.methods.expected import expected
 from prudent.methods.solution import Solution
@@ -46,17 +44,7 @@ def worst_case(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         )
     policy = BudgetPolicy.of_rows(prepared, swept.choice)
     values = backward(policy, least, limits)
-    lower = float(surely_expected(prepared, limits)[start])
-    found = Solution(
-        policy=policy,
-        var=np.nan,
-        cvar=np.nan,
-        expected=values.mean,
-        expected_lower=lower,
-        lower=lower,
-        upper=float(w),
-        worst=true_worst_case(prepared, limits),
-    )
+    found = Solution.unswept(policy, limits, expected=values.mean, upper=float(w))
     try:
         distribution = charged = forward(policy, most=w + 1, limits=limits)[0]
         if prepared.scale.rounded:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.errors import PrudentError, as_number, whole_number
-from prudent.models.graph import towards
+from prudent.models.graph import reachable, towards
 from prudent.models.rows import BoolArray, IntArray, offsets, ranges, starts
 from prudent.models.ssp import SSP, check_model, fresh_name
 
@@ -65,6 +65,13 @@ def amend(
     if horizon_cost is None:
         raise PrudentError("horizon= needs horizon_cost=, the price for not finishing in time; give both")
     return _unrolled(model, n_steps, as_number("horizon_cost", horizon_cost, *FINITE))
+
+
+def met(model: SSP) -> BoolArray:
+    """Return which states runs can be in, whatever is played (internal)."""
+    arc = np.flatnonzero(model.probability > 0)
+    start = model.initial_state[model.initial_probability > 0]
+    return reachable(model.outcome_state[arc], model.successor[arc], model.n_states, start)
 
 
 def leading(model: SSP, marked: BoolArray) -> BoolArray:

@@ -1,14 +1,13 @@
 """The maximal or minimal probability of staying within a budget, for many budgets at once.
 
 Model checkers answer one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]`` and ``Pmin=? [...]``.  Here one sweep
-answers for all budgets.
+answers for all budgets (:mod:`prudent.methods.over_budget`).
 
-*Maximal* (:mod:`prudent.methods.over_budget`).  Only plans that reach a goal with probability 1 count.  If a plan that
-risks a trap does better, a model checker's number is larger, and a note reports it.  Each budget has its own best plan:
-``prudent.solve(model, alpha, objective=prudent.Exceedance(k))`` returns it.
+*Maximal*.  Only plans that reach a goal with probability 1 count.  If a plan that risks a trap does better, a model
+checker's number is larger, and a note reports it.  Each budget has its own best plan: ``prudent.solve(model, alpha,
+objective=prudent.Exceedance(k))`` returns it.
 
-*Minimal* (:mod:`prudent.methods.least_chance`).  No policy has a smaller probability.  All policies count, including
-those that never finish.
+*Minimal*.  No policy has a smaller probability.  All policies count, including those that never finish.
 """
 
 from collections.abc import Iterable
@@ -21,8 +20,7 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
 from prudent.errors import PrudentError, as_number
-from prudent.methods.least_chance import finishing, with_arrivals
-from prudent.methods.over_budget import SWEEPING, exceeding
+from prudent.methods.over_budget import SWEEPING, exceeding, finishing, with_arrivals
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Stage, Stop
@@ -67,6 +65,10 @@ class Chances(Shown):
     device: str = "cpu"  # the device that computed them
 
     @property
+    def _columns(self) -> dict[str, FloatArray]:
+        return {"budget": self.budgets, "chance": self.chance, "lower": self.lower, "upper": self.upper}
+
+    @property
     def gap(self) -> float:
         """The largest gap between the bounds."""
         return float((self.upper - self.lower).max(initial=0.0))
@@ -80,8 +82,7 @@ class Chances(Shown):
         >>> [point["chance"] for point in prudent.chances(prudent.domains.figure_2(), [0, 9]).to_dict()["points"]]
         [0.855, 0.9]
         """
-        rows = zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
-        points = [dict(zip(("budget", "chance", "lower", "upper"), map(float, row), strict=True)) for row in rows]
+        points = [dict(zip(self._columns, row, strict=True)) for row in zip(*self._columns.values(), strict=True)]
         names = ("worst", "step", "seconds", "notes", "device")
         return plain({"model": self.model.name, "points": points, **{name: getattr(self, name) for name in names}})
 
@@ -98,7 +99,7 @@ class Chances(Shown):
         1     9.0   0.900  0.900  0.900
         2    10.0   1.000  1.000  1.000
         """
-        return frame({"budget": self.budgets, "chance": self.chance, "lower": self.lower, "upper": self.upper})
+        return frame(self._columns)
 
     def table(self) -> Table:
         """Return the probabilities as a table, with bounds where they differ in the digits shown.
@@ -111,22 +112,17 @@ class Chances(Shown):
         ('1', '0.855')
         """
         rounded = () if self.step is None else (f"costs were rounded to multiples of {self.step:g}",)
-        which, head = "lowest" if self.worst else "highest", ["budget", "probability"]
+        digits = map(certain, self.upper - self.lower)
+        columns = {
+            "budget": list(map(number, self.budgets)),
+            "probability": [small(*each) for each in zip(self.chance, digits, strict=True)],
+        }
         limits = [bounds(*pair, tiny=True) for pair in zip(self.lower, self.upper, strict=True)]
-        rows = [
-            [number(budget), small(chance, certain(upper - lower))]
-            for budget, chance, lower, upper in zip(self.budgets, self.chance, self.lower, self.upper, strict=True)
-        ]
         if any(low != high for low, high in limits):
-            head += ["lower bound", "upper bound"]
-            rows = [[*row, *pair] for row, pair in zip(rows, limits, strict=True)]
-        return Table(
-            f"{self.model.name}: {which} probability of a total cost within a budget, {self.seconds:.3g} s",
-            tuple(map(tuple, rows)),
-            "d" * len(head),
-            head=tuple(head),
-            notes=(*rounded, *self.notes),
-        )
+            columns |= {"lower bound": [low for low, _ in limits], "upper bound": [high for _, high in limits]}
+        which = "lowest" if self.worst else "highest"
+        title = f"{self.model.name}: {which} probability of a total cost within a budget, {self.seconds:.3g} s"
+        return Table.of(title, columns, "d" * len(columns), notes=(*rounded, *self.notes))
 
     def __repr__(self) -> str:
         return f"<Chances for {self.model.name}: {len(self.budgets):,} budgets, bounds up to {self.gap:.2g} apart>"

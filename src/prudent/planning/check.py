@@ -14,21 +14,21 @@ import numpy as np
 
 from prudent.engine.prepare import Trapped, prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.estimate import advised_device, likely_levels, seconds_per_level, solve_bytes
+from prudent.engine.sweep.estimate import advised_device, seconds_per_level, solve_bytes
 from prudent.engine.values.expected_cost import at_step, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_worst_case
 from prudent.errors import ModelError, PrudentError, TooLarge
 from prudent.io.formats import load
 from prudent.methods.exact import exact
-from prudent.models.amend import amend, leading
-from prudent.models.graph import ordered_blocks, reachable
-from prudent.models.rows import BoolArray, IntArray, offsets, owner
+from prudent.models.amend import amend, leading, met
+from prudent.models.graph import ordered_blocks
+from prudent.models.rows import BoolArray, offsets
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, stage_of
+from prudent.planning.evaluate import simulate
 from prudent.planning.job import Job
 from prudent.planning.options import Options
-from prudent.planning.refine import AIM, coarse_step, modest, short_step
-from prudent.planning.simulate import simulate
+from prudent.planning.refine import AIM, COARSE, fair_step, levels_of, modest, short_step
 from prudent.policies.distribution import check_alpha
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.report import Forecast, Report
@@ -85,37 +85,31 @@ def check(
             return Report(str(model), problems=(str(error),))
     known: dict[str, Any] = {"notes": model.notes}
     problems: list[str] = []
-    arcs = _arcs(model)
     try:
         how = "to reach the gap" if step is None else f"to multiples of {step:g}"
-        known = _findings(prepare(model, None, limits), arcs, how, limits)
+        known = _findings(prepare(model, None, limits), how, limits)
         known["forecast"] = forecast(model, alpha, step, limits)
     except Stopped as stopped:
         known["notes"] += (str(stopped),)
     except PrudentError as error:
         problems.append(str(error))
         if isinstance(error, Trapped):
-            known["notes"] += (_dead_ends(model),)
+            known["notes"] += (_about(model, ~leading(model, model.is_goal), "lead to no goal"),)
             problems += _behind(model, limits)
+    possible = model.probability > 0
     return Report(
         model=model.name,
         states=model.n_states,
         actions=model.n_actions,
         outcomes=model.n_outcomes,
         goals=int(model.is_goal.sum()),
-        acyclic=ordered_blocks(*arcs).acyclic,
+        acyclic=ordered_blocks(offsets(possible)[model.arc_start], model.successor[possible]).acyclic,
         deviation=model.deviation,
         counts=model.count is not None,
         intervals=model.intervals is not None,
         problems=tuple(problems),
         **known,
     )
-
-
-def _arcs(model: SSP) -> tuple[IntArray, IntArray]:
-    """Return the possible outcomes of each state: their first indices, and their successors."""
-    possible = model.probability > 0
-    return offsets(possible)[model.arc_start], model.successor[possible]
 
 
 def _behind(model: SSP, limits: Limits) -> list[str]:
@@ -129,10 +123,6 @@ def _behind(model: SSP, limits: Limits) -> list[str]:
     return []
 
 
-def _dead_ends(model: SSP) -> str:
-    return _about(model, ~leading(model, model.is_goal), "lead to no goal")
-
-
 def _about(model: SSP, which: BoolArray, what: str) -> str:
     """Say what is true of some states, and name a few of them."""
     some = ", ".join(repr(model.state(int(s))) for s in np.flatnonzero(which)[:NAMED])
@@ -140,11 +130,9 @@ def _about(model: SSP, which: BoolArray, what: str) -> str:
     return f"{int(which.sum()):,} of the states {what}: {some}{more}"
 
 
-def _findings(prepared: Prepared, arcs: tuple[IntArray, IntArray], how: str, limits: Limits) -> dict[str, Any]:
+def _findings(prepared: Prepared, how: str, limits: Limits) -> dict[str, Any]:
     model = prepared.model
-    arc_start, target = arcs
-    start = model.initial_state[model.initial_probability > 0]
-    found = reachable(owner(arc_start), target, model.n_states, start)
+    found = met(model)
     pruned = prepared.members.state_of < 0
     avoided, notes = prepared.avoided, list(model.notes)
     for which, why in (
@@ -201,8 +189,7 @@ def _levels(prepared: Prepared, alpha: float, limits: Limits) -> int:
 
     The policy is simulated; if that would take long, a bound is used.
     """
-    least = least_expected_cost(prepared, limits)
-    likely = likely_levels(prepared, least, least_worst_case(prepared, limits), alpha, limits)
+    least, likely = least_expected_cost(prepared, limits), levels_of(prepared, alpha, limits)
     episodes = int(min(TAIL / alpha, ACTIONS / max(float(least.steps(limits)[prepared.start]), 1.0)))
     if likely * len(prepared.cost) < LITTLE or episodes * alpha < 1:
         return int(likely)
@@ -217,7 +204,7 @@ def _levels(prepared: Prepared, alpha: float, limits: Limits) -> int:
 def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     """Estimate a solve with rounded costs from a coarse one; ``before`` is the number of seconds spent so far."""
     model = job.model
-    step = max(coarse_step(prepared, job.alpha, job.limits), job.step or 0.0)
+    step = max(fair_step(prepared, job.alpha, job.limits, 4 * COARSE), job.step or 0.0)
     if step == job.step:
         coarse = prepared
     else:
@@ -246,8 +233,7 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
 
 def _unknown(prepared: Prepared, alpha: float, limits: Limits) -> Forecast:
     """Return the estimate for a solve that is too large even with coarse steps."""
-    least, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
-    levels = int(likely_levels(prepared, least, worst, alpha, limits))
+    levels = int(levels_of(prepared, alpha, limits))
     return Forecast(alpha, _level(prepared), levels, solve_bytes(prepared, levels), np.nan, np.nan)
 
 

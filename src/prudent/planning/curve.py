@@ -6,24 +6,23 @@ exploration for the smallest alpha finds all these w and the actions of every bu
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from prudent.engine.prepared import Prepared
 from prudent.engine.values.bellman import UNIT
 from prudent.errors import PrudentError
 from prudent.methods.exact import Explored, solution_for
-from prudent.methods.expected import at_hand
 from prudent.methods.robust import RobustExplored, explore_against
 from prudent.methods.solution import UNKNOWN, Nominal, Solution
 from prudent.models.intervals import Intervals, intervals_of, lasting
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Stage, bracket, stage_of
-from prudent.planning.cvar import explored, only_at_hand
+from prudent.planning.cvar import explored, only_at_hand, unswept
 from prudent.planning.job import begin
 from prudent.planning.options import Options
 from prudent.planning.plans import plan_of
@@ -52,10 +51,8 @@ SAME = 1e-9
 MOST = 1000
 """The most breakpoints to list; if there are more, evenly spaced ones are listed."""
 
-
 ROUND = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 """The alphas from 0.1 on that a table shows if none are given; below, they are 1, 2 and 5 times powers of 10."""
-
 
 DECADES = 4
 """The smallest of these round alphas is this negative power of 10."""
@@ -84,18 +81,6 @@ class CurvePoint:
     nominal: Nominal | None = None  # for a set of models: the policy's values in the model itself
 
 
-@dataclass(frozen=True)
-class _AtHand:
-    """A plan that stands for all alphas, where no sweep was finished in time."""
-
-    prepared: Prepared
-    notes: tuple[str, ...]
-
-    def stage(self, alpha: float) -> Stage[Solution]:
-        """Return the plan with its bounds on the optimal CVaR."""
-        return stage_of(self.prepared, at_hand(self.prepared, alpha, "time"), alpha)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Curve(Shown):
     """The optimal CVaR for every alpha from ``alpha_min`` to 1; the result of :func:`prudent.curve`.
@@ -112,7 +97,7 @@ class Curve(Shown):
     model: SSP
     alpha_min: float
     seconds: float
-    _explored: Explored | RobustExplored | _AtHand
+    _explored: Explored | RobustExplored | Stage[Solution]  # a plan at hand, if no sweep was finished in time
     device: str = "cpu"  # the device that computed it
     intervals: Intervals | None = None  # the set of models, if any
     _listed: tuple[CurvePoint, ...] | None = None  # the points, if a time limit asked for them at once
@@ -133,7 +118,7 @@ class Curve(Shown):
     @property
     def notes(self) -> tuple[str, ...]:
         """Further information for the user, such as rounded costs."""
-        if isinstance(self._explored, _AtHand):
+        if isinstance(self._explored, Stage):
             return (*self.model.notes, *self._explored.notes)
         rounded = self._explored.prepared.scale.notes
         left = len(self._breakpoints()) - self._count
@@ -184,8 +169,8 @@ class Curve(Shown):
         (91.337584, 86.0, 75.486476)
         """
         alpha = self._check(alpha)
-        if isinstance(self._explored, _AtHand):
-            stage = self._explored.stage(alpha)
+        if isinstance(self._explored, Stage):
+            stage = unswept(self._explored.prepared, alpha)
             mean = stage.prepared.scale.in_units(stage.found.expected)
             return CurvePoint(alpha, math.nan, math.nan, mean, stage.bracket.lower, stage.bracket.upper)
         w, attains = self._explored.budgets(alpha)
@@ -236,8 +221,8 @@ class Curve(Shown):
         'd'
         """
         alpha, found = self._check(alpha), self._explored
-        if isinstance(found, _AtHand):
-            stage = found.stage(alpha)
+        if isinstance(found, Stage):
+            stage = unswept(found.prepared, alpha)
         else:
             solution = found.solution(alpha) if isinstance(found, RobustExplored) else solution_for(found, alpha)
             stage = stage_of(found.prepared, solution, alpha)
@@ -296,45 +281,40 @@ class Curve(Shown):
         (('worst runs', 'CVaR', 'VaR', 'expected cost'), (('10%', '10', '9', '4.06'),))
         """
         points = self._asked(round_alphas(self.alpha_min) if alpha is None else alpha)
-        head, rows, notes = ["worst runs"], [[percent(p.alpha)] for p in points], list[str]()
-        for name, cells in self._columns(points).items():
-            head.append(name)
-            for row, cell in zip(rows, cells, strict=True):
-                row.append(cell)
-        if "lower bound" in head:
+        columns = {"worst runs": [percent(p.alpha) for p in points], **self._columns(points)}
+        notes = list[str]()
+        if "lower bound" in columns:
             best = "optimal CVaR" if self.intervals is None else "minimal worst-case CVaR"
             notes.append(f"lower bound, upper bound: on the {best}")
         if self.intervals is not None:
             notes.append("worst-case: in the worst model of the set; other columns: in the model itself")
-        if alpha is None and not isinstance(self._explored, _AtHand):
+        if alpha is None and not isinstance(self._explored, Stage):
             notes.append(f"{self._count:,} breakpoints of the curve are in .points, to_frame() and --json")
         title = f"{self.model.name}, from alpha {self.alpha_min:g} to 1, {self.seconds:.3g} s"
-        align = "l" + "d" * (len(head) - 1)
-        return Table(title, tuple(map(tuple, rows)), align, head=tuple(head), notes=(*notes, *self.notes))
+        return Table.of(title, columns, "l" + "d" * (len(columns) - 1), notes=(*notes, *self.notes))
 
     def _columns(self, points: tuple[CurvePoint, ...]) -> dict[str, list[str]]:
         """Return the columns of a table, with the digits that are certain."""
         scale = self._explored.prepared.scale
         exact = certain(0.0, scale.money)
-        own = [certain(p.upper - p.cvar if scale.rounded else 0.0, scale.money) for p in points]
+        digits = [certain(p.upper - p.cvar if scale.rounded else 0.0, scale.money) for p in points]
         side = number if not scale.rounded else at_least if self.intervals is None else at_most
         pairs = [bounds(p.lower, p.upper, scale.money) for p in points]
-        cvar = [side(p.cvar, digits) for p, digits in zip(points, own, strict=True)]
-        expected = [number(p.expected, exact) for p in points]
+        cvar = [side(p.cvar, each) for p, each in zip(points, digits, strict=True)]
         known = pairs == [(each, each) for each in cvar]
         limits = {} if known else {"lower bound": [low for low, _ in pairs], "upper bound": [high for _, high in pairs]}
-        if self.intervals is None:
-            var = [number(p.var, digits) for p, digits in zip(points, own, strict=True)]
-            return {"CVaR": cvar, "VaR": var, "expected cost": expected, **limits}
-        nominal = [p.nominal or UNKNOWN for p in points]
-        return {
-            "worst-case CVaR": cvar,
-            "worst-case expected cost": expected,
-            **limits,
-            "CVaR": [number(q.cvar, digits) for q, digits in zip(nominal, own, strict=True)],
-            "VaR": [number(q.var, digits) for q, digits in zip(nominal, own, strict=True)],
-            "expected cost": [number(q.expected, exact) for q in nominal],
+        own: Sequence[CurvePoint | Nominal] = points
+        if self.intervals is not None:
+            own = [p.nominal or UNKNOWN for p in points]
+        here = {
+            "CVaR": [number(p.cvar, each) for p, each in zip(own, digits, strict=True)],
+            "VaR": [number(p.var, each) for p, each in zip(own, digits, strict=True)],
+            "expected cost": [number(p.expected, exact) for p in own],
         }
+        if self.intervals is None:
+            return {**here, "CVaR": cvar, **limits}
+        expected = [number(p.expected, exact) for p in points]
+        return {"worst-case CVaR": cvar, "worst-case expected cost": expected, **limits, **here}
 
     def _asked(self, alpha: Alphas | None) -> tuple[CurvePoint, ...]:
         return self.points if alpha is None else tuple(map(self.at, alphas_of(alpha)))
@@ -349,7 +329,7 @@ class Curve(Shown):
 
     @property
     def _swept(self) -> Explored | RobustExplored:
-        assert not isinstance(self._explored, _AtHand), "without a sweep no point has a budget"
+        assert not isinstance(self._explored, Stage), "without a sweep no point has a budget"
         return self._explored
 
     @cached_property
@@ -363,7 +343,7 @@ class Curve(Shown):
 
         These alphas are the corners of the lower envelope of lines in 1/alpha.
         """
-        if isinstance(self._explored, _AtHand):
+        if isinstance(self._explored, Stage):
             return [(alpha, None) for alpha in dict.fromkeys((self.alpha_min, 1.0))]
         excess = self._explored.swept.excess
         kept, since = [0], [1.0]  # budgets on the envelope, and the least 1/alpha for which each is best
@@ -447,12 +427,10 @@ def curve(
     0.2286  8.3125  0  1.9000
     1.0000  1.9000  0  1.9000
     """
+    given = locals()
     check_model(model)
     alpha_min = check_alpha(alpha_min, "alpha_min")
-    asked = Options(
-        "curve", step=step, memory=memory, time_limit=time_limit, threads=threads, device=device,
-        uncertainty=uncertainty,
-    )  # fmt: skip
+    asked = Options.of("curve", given)
     intervals, what = intervals_of(model, uncertainty, device), f"the curve from alpha {alpha_min:g}"
     if intervals is not None:
         model, intervals = lasting(model, intervals)
@@ -463,8 +441,7 @@ def curve(
         except Stopped as stopped:
             if intervals is not None:
                 raise
-            hand = only_at_hand(job, stopped)
-            return Curve(model, job.alpha, job.seconds, _AtHand(hand.prepared, hand.notes), device)
+            return Curve(model, job.alpha, job.seconds, only_at_hand(job, stopped), device)
         found: Explored | RobustExplored = nominal
         if intervals is not None:
             found = explore_against(nominal.prepared, intervals, job.alpha, job.limits, nominal)

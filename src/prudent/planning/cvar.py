@@ -16,7 +16,7 @@ from prudent.planning.bounds import Stage, Stop, stage_of
 from prudent.planning.driver import Question, answer
 from prudent.planning.job import Job
 from prudent.planning.plans import planned, stopped_late
-from prudent.planning.refine import fair_step, first_step, many_levels
+from prudent.planning.refine import fair_step, many_levels
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
 
@@ -29,13 +29,14 @@ class LeastCVaR(Question[Solution]):
 
     focuses = True
 
-    def first_step(self, prepared: Prepared) -> float:
-        """Return a fair step for the gap, coarser if time is short."""
-        return first_step(prepared, self.job.alpha, self.job.target, self.job.limits)
+    def __init__(self, job: Job, run: "Run" = exact) -> None:
+        super().__init__(job)
+        self.run = run
 
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
-        """Sweep the budgets."""
-        return self.solved(prepared, exact(prepared, self.job.alpha, limits))
+        """Run the method; if there was no time to evaluate its policy, the one at hand may be better."""
+        found = self.run(prepared, self.job.alpha, limits)
+        return stage_of(prepared, evaluated(prepared, self.job.alpha, found), self.job.alpha)
 
     def focused(self, prepared: Prepared, focus: Focus) -> Stage[Solution]:
         """Sweep what is in focus."""
@@ -43,17 +44,17 @@ class LeastCVaR(Question[Solution]):
 
     def at_hand(self, stopped: Stopped) -> Stage[Solution]:
         """Return the plan of lowest expected cost."""
-        prepared = self.job.prepared(self.job.step)
-        return stage_of(prepared, at_hand(prepared, self.job.alpha, stopped.reason), self.job.alpha)
+        return unswept(self.job.prepared(self.job.step), self.job.alpha, stopped.reason)
 
     def tell(self, best: Stage[Solution]) -> None:
         """Tell the listener, if there is one."""
         if self.job.tell is not None:
             self.job.tell(planned(self.job, best))
 
-    def solved(self, prepared: Prepared, found: Solution) -> Stage[Solution]:
-        """Return a solution as a stage; if there was no time to evaluate its policy, the one at hand may be better."""
-        return stage_of(prepared, evaluated(prepared, self.job.alpha, found), self.job.alpha)
+
+def unswept(prepared: Prepared, alpha: float, stopped: str = Stop.TIME) -> Stage[Solution]:
+    """Return the plan of lowest expected cost, at hand without a sweep, with its bounds on the optimal CVaR."""
+    return stage_of(prepared, at_hand(prepared, alpha, stopped), alpha)
 
 
 class AskedOnce(LeastCVaR):
@@ -62,8 +63,8 @@ class AskedOnce(LeastCVaR):
     refines = False
 
     def __init__(self, job: Job, name: str, run: "Run") -> None:
-        super().__init__(job)
-        self.name, self.run = name, run
+        super().__init__(job, run)
+        self.name = name
 
     def model(self) -> Prepared:
         """Return the model; the tail of a plan of lowest expected cost uses a fair step if the exact one takes long."""
@@ -73,15 +74,14 @@ class AskedOnce(LeastCVaR):
         long = prepared.scale.rounded or many_levels(prepared, job.alpha, job.limits)
         return job.prepared(fair_step(prepared, job.alpha, job.limits)) if long else prepared
 
-    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
-        """Run the method."""
-        return self.solved(prepared, self.run(prepared, self.job.alpha, limits))
 
+class AgainstNature(Question[Solution]):
+    """The plan of minimal worst-case CVaR; the gap of rounded costs is about in proportion to the step.
 
-class AgainstNature(LeastCVaR):
-    """The plan of minimal worst-case CVaR; the gap of rounded costs is about in proportion to the step."""
+    No plan at hand has bounds for a set of models, and no listener shows plans for one.
+    """
 
-    order, may_stall, focuses = 1, True, False
+    order, may_stall = 1, True
 
     def __init__(self, job: Job, intervals: Intervals) -> None:
         super().__init__(job)
@@ -90,13 +90,6 @@ class AgainstNature(LeastCVaR):
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
         """Sweep the budgets against nature."""
         return stage_of(prepared, robust(prepared, self.intervals, self.job.alpha, limits), self.job.alpha)
-
-    def at_hand(self, stopped: Stopped) -> Stage[Solution]:
-        """Raise: no plan at hand has bounds for a set of models."""
-        raise stopped
-
-    def tell(self, best: Stage[Solution]) -> None:
-        """Keep it: no listener shows plans for a set of models."""
 
 
 def least_cvar(job: Job) -> Stage[Solution]:
@@ -157,5 +150,5 @@ def only_at_hand(job: Job, stopped: Stopped) -> Stage[Solution]:
     """Return the plan at hand, where the time limit stopped the sweeps; raise any other reason again."""
     if stopped.reason != Stop.TIME:
         raise stopped
-    stage = LeastCVaR(job).at_hand(stopped)
+    stage = unswept(job.prepared(job.step), job.alpha)
     return replace(stage, notes=(*stage.prepared.scale.notes, *stage.found.notes, stopped_late(job.limits)))

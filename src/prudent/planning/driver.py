@@ -30,6 +30,7 @@ from prudent.planning.refine import (
     coarser_step,
     endless,
     finer_step,
+    first_step,
     in_time,
     modest,
 )
@@ -66,9 +67,9 @@ class Question(ABC, Generic[Found]):
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Found]:
         """Return an answer for the step that a model is prepared for, within limits."""
 
-    @abstractmethod
     def first_step(self, prepared: Prepared) -> float:
-        """Return the first step to round costs to."""
+        """Return the first step to round costs to: a fair one for the gap, coarser if time is short."""
+        return first_step(prepared, self.job.alpha, self.job.target, self.job.limits)
 
     def focused(self, prepared: Prepared, focus: Focus) -> Stage[Found]:
         """Return an answer from the states and budgets in focus alone."""

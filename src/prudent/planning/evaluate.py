@@ -1,13 +1,14 @@
-"""``evaluate``: the exact distribution of a policy's total cost."""
+"""What a given policy costs: ``evaluate`` exactly, ``simulate`` by runs, a cross-check with standard errors."""
 
 from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Executor
 from dataclasses import replace
 from inspect import signature
 from typing import Any, cast
 
 import numpy as np
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, as_number
 from prudent.models.intervals import Intervals, intervals_of
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.options import Options
@@ -15,10 +16,13 @@ from prudent.policies.distribution import Distribution
 from prudent.policies.forwards import MISSING
 from prudent.policies.function import follow_function
 from prudent.policies.policy import BudgetPolicy
+from prudent.policies.simulation import Simulation
 from prudent.policies.total_cost import Policy, restricted, total_cost, total_cost_of_table
 from prudent.results.at_worst import AtWorst, Follower
 from prudent.results.plan import Plan
-from prudent.runtime.limits import Limits
+from prudent.results.runs import Runs
+from prudent.runtime.executors import check_executor
+from prudent.runtime.limits import Limits, cores
 
 PolicyOrPlan = Policy | Plan
 
@@ -72,8 +76,7 @@ def evaluate(
     10.0
     """
     asked, policy = Options.of("evaluate", locals()), policy_of(model, policy)
-    if isinstance(tolerance, str) or tolerance is None or not 0 < tolerance < 1:
-        raise PrudentError(f"tolerance is {tolerance!r}; it must be a probability, above 0 and below 1")
+    tolerance = as_number("tolerance", tolerance, "a probability, above 0 and below 1", lambda x: 0 < x < 1)
     step, limits = asked.step, asked.limits()
     sets = intervals_of(model, uncertainty, device)
     if sets is not None:
@@ -97,6 +100,61 @@ def _with_worst(result: Distribution, policy: BudgetPolicy, sets: Intervals | No
         return result
     later = limits.without_time  # its numbers are computed when they are read
     return replace(result, at_worst=AtWorst([(share, Follower(part, sets, later)) for share, part in policy.parts]))
+
+
+def simulate(
+    model: SSP,
+    policy: PolicyOrPlan,
+    *,
+    episodes: int = 20_000,
+    seed: int = 0,
+    threads: int | None = None,
+    paths: int = 0,
+    max_steps: int = 1_000_000,
+    time_limit: float | None = None,
+    executor: Executor | None = None,
+) -> Runs:
+    """Simulate runs of a policy.
+
+    Parameters
+    ----------
+    model : SSP
+        The problem.
+    policy : plan, policy, mapping or callable
+        A plan or its policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
+    episodes : int
+        The number of runs.  Beyond ten million, only a tally of their costs is kept, so any number takes little
+        memory.
+    seed : int
+        The seed of the random numbers; the same seed gives the same runs with any number of threads or workers.
+    threads : int, optional
+        The number of threads; all cores by default.  A function is called by one thread.
+    paths : int
+        The number of runs to return step by step.
+    max_steps : int
+        The largest number of actions in one run; a longer run is an error.
+    time_limit : float, optional
+        The time limit in seconds, approximately; exceeding it is an error.
+    executor : Executor, optional
+        Workers that simulate the runs instead of threads: a process pool of ``concurrent.futures``, that of a Dask
+        client (``client.get_executor()``), or one of ``mpi4py.futures``.  A function must be one that can be sent to
+        them.
+
+    Examples
+    --------
+    >>> import prudent
+    >>> model = prudent.domains.betting_game()
+    >>> plan = prudent.solve(model, alpha=0.2)
+    >>> runs = prudent.simulate(model, plan, episodes=20_000, seed=0)
+    >>> abs(runs.mean - plan.expected) <= 4 * runs.mean_se
+    True
+    """
+    limits = Options.of("simulate", locals()).limits()
+    check_executor(executor)
+    asked = Simulation(episodes, seed, cores() if threads is None else threads, limits, executor, paths, max_steps)
+    own = policy_of(model, policy)
+    tally, costs, shown = asked.of(model, own)
+    return Runs(tally, seed, shown, costs, None if own is policy else cast(Plan, policy))
 
 
 def policy_of(model: SSP, policy: PolicyOrPlan) -> Policy:

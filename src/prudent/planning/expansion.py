@@ -11,7 +11,7 @@ lower bound lets runs give up there, an upper bound does not.
 """
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -98,6 +98,11 @@ class Expansion:
                 seen.update(after)
                 queue += dict.fromkeys(after)
 
+    def open(self, numbers: Iterable[int] | None = None) -> list[int]:
+        """Return which of some states, or of all that were met, are neither expanded nor goals."""
+        partial, some = self.partial, range(len(self.bound)) if numbers is None else numbers
+        return [number for number in some if not partial.is_expanded(number) and not partial.is_goal(number)]
+
     def _meet(self, number: int, behind: float) -> None:
         """Register a state that is met for the first time."""
         partial = self.partial
@@ -158,10 +163,7 @@ class Expansion:
     @property
     def trusted(self) -> int:
         """The number of unexpanded states at which the lower bound rests on a heuristic that was given."""
-        partial = self.partial
-        if self.heuristic is None:
-            return 0
-        return sum(not partial.is_expanded(n) and not partial.is_goal(n) for n in range(len(self.bound)))
+        return 0 if self.heuristic is None else len(self.open())
 
     def check_heuristic(self, limits: Limits) -> None:
         """Reject a heuristic above the lowest expected cost of plans that stay in the explored part."""

@@ -15,12 +15,11 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError, as_number, whole_number
-from prudent.methods.expected import at_hand
 from prudent.methods.mean_cvar import CLOSED, TASK, Found, Weighing, beneath
 from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Stage, Stop, Target, bracket_below, stage_of
-from prudent.planning.cvar import explored, only_at_hand
+from prudent.planning.cvar import explored, only_at_hand, unswept
 from prudent.planning.cvar_limit import limited
 from prudent.planning.job import Job, begin
 from prudent.planning.objective import solution_of
@@ -113,11 +112,13 @@ class Frontier(Shown):
         if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -n <= i < n:
             raise PrudentError(f"i is {i!r}; there are {n} points, so it must be a whole number from 0 to {n - 1}")
         point = self.points[i]
-        prepared, unswept = point.policy.prepared, np.isnan(point.cvar)
-        solution = at_hand(prepared, self.alpha, "time") if unswept else solution_of(point.policy, self.alpha)
-        stage = stage_of(prepared, solution, self.alpha)
+        prepared, alone = point.policy.prepared, np.isnan(point.cvar)
+        if alone:
+            stage = unswept(prepared, self.alpha)
+        else:
+            stage = stage_of(prepared, solution_of(point.policy, self.alpha), self.alpha)
         plan = plan_of(self.model, "exact", self.alpha, replace(stage, seconds=self.seconds))
-        if unswept:
+        if alone:
             return plan
         limit = plan.upper if np.isfinite(plan.upper) else point.cvar
         least = min(max(self.least_expected(limit), plan.expected_lower), plan.expected)

@@ -9,8 +9,8 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.question import TIE
-from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
-from prudent.engine.values.worst_case import UNREACHED, true_worst_case, worst_case_of
+from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.worst_case import UNREACHED, worst_case_of
 from prudent.errors import PrudentError
 from prudent.methods.exact import explore
 from prudent.methods.expected import at_hand
@@ -77,18 +77,9 @@ def solution_of(policy: BudgetPolicy, alpha: float, limits: Limits = UNLIMITED) 
     with suppress(Stopped):
         own = own_tail(policy, expected, None, alpha, limits=limits)
         mean = backward(policy, expected, limits).mean if own.notes else own.mean
-    least = float(surely_expected(prepared)[prepared.start])
-    return Solution(
-        policy=policy,
-        var=own.var,
-        cvar=own.cvar if np.isfinite(own.cvar) else np.nan,
-        expected=mean,
-        expected_lower=least,
-        lower=least,
-        upper=own.upper,
-        worst=true_worst_case(prepared, limits),
-        steps=own.steps,
-        notes=own.notes,
+    cvar = own.cvar if np.isfinite(own.cvar) else np.nan
+    return Solution.unswept(
+        policy, limits, var=own.var, cvar=cvar, expected=mean, upper=own.upper, steps=own.steps, notes=own.notes
     )
 
 

@@ -110,7 +110,7 @@ class Options:
         """Return the limits, and start the clock."""
         from prudent.runtime.limits import Limits  # not at once: the command reads this table before it loads kernels
 
-        return Limits.of(self.memory, self.time_limit, None, self.threads, self.device, ranks)
+        return Limits.of(self.memory, self.time_limit, self.threads, self.device, ranks)
 
     def given(self, name: str) -> bool:
         """Return whether an option has another value than its default."""

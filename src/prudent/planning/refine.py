@@ -89,7 +89,7 @@ def cells_of(levels: float) -> int:
 
 def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits) -> float:
     """Return a first step: fair for the requested gap, coarser if time is short."""
-    levels = _levels(prepared, alpha, limits)
+    levels = levels_of(prepared, alpha, limits)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
     count = FAIR * min(np.sqrt(Target().width(size) / max(target.width(size), 1e-300)), 1.0)
     count = min(count, AT_ONCE * PER_SECOND * max(limits.left, 0.0) / _work(prepared))
@@ -103,19 +103,14 @@ def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits)
     return step
 
 
-def coarse_step(prepared: Prepared, alpha: float, limits: Limits) -> float:
-    """Return a step with some hundreds of levels."""
-    return _step_of(prepared, _levels(prepared, alpha, limits) / (4 * COARSE) * prepared.scale.level_size)
-
-
-def fair_step(prepared: Prepared, alpha: float, limits: Limits = UNLIMITED) -> float:
-    """Return a step at which the bounds on CVaR are mostly within the default gap."""
-    return _step_of(prepared, _levels(prepared, alpha, limits) / FINE * prepared.scale.level_size)
+def fair_step(prepared: Prepared, alpha: float, limits: Limits = UNLIMITED, count: int = FINE) -> float:
+    """Return a step with about ``count`` levels: so many that the bounds on CVaR are mostly within the default gap."""
+    return _step_of(prepared, levels_of(prepared, alpha, limits) / count * prepared.scale.level_size)
 
 
 def chance_step(prepared: Prepared, alpha: float, limits: Limits = UNLIMITED) -> float:
     """Return about the step at which bounds are within the default gap if each action adds an error of one step."""
-    least, levels = least_expected_cost(prepared, limits), _levels(prepared, alpha, limits)
+    least, levels = least_expected_cost(prepared, limits), levels_of(prepared, alpha, limits)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
     step = min(AIM * Target().width(size) / float(least.steps(limits)[prepared.start]), _largest(prepared))
     return nice_step(max(step, 2 * _finest(prepared.model)))
@@ -131,7 +126,7 @@ def in_time(prepared: Prepared, alpha: float, limits: Limits, most: float = np.i
     safe, trial = SAFELY * PER_SECOND * limits.left, 2 * SAMPLE
     if most * _work(prepared) <= safe:
         return True
-    levels = min(_levels(prepared, alpha, limits), most)
+    levels = min(levels_of(prepared, alpha, limits), most)
     work = levels * _work(prepared)
     if work <= AT_ONCE * PER_SECOND * limits.left or trial > AT_ONCE * PER_SECOND * limits.left:
         return work <= safe
@@ -239,7 +234,8 @@ def _work(prepared: Prepared) -> float:
     return work_per_level(prepared) + (0 if prepared.acyclic else EACH_LEVEL)
 
 
-def _levels(prepared: Prepared, alpha: float, limits: Limits) -> float:
+def levels_of(prepared: Prepared, alpha: float, limits: Limits) -> float:
+    """Return about how many levels a sweep takes, too many rather than too few."""
     least, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
     return likely_levels(prepared, least, worst, alpha, limits)
 

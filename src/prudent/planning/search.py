@@ -157,7 +157,7 @@ class _Search:
 
     def run(self) -> Plan:
         """Explore and solve until the plan stays in the explored part, or until a limit ends it."""
-        tips, best = [number for number in self.partial.initial_state if not self.partial.is_goal(number)], None
+        tips, best = self.known.open(self.partial.initial_state), None
         stopped: str = Stop.NOT
         with Progress(f"searching {self.partial.name}", unit="states") as progress:
             while True:
@@ -165,11 +165,11 @@ class _Search:
                 try:
                     stage = self._solved(self.known.model(), self.job.limits)
                 except (Stopped, TooLarge) as error:
-                    stopped, tips = Stop.of(error), self._unexpanded()
+                    stopped, tips = Stop.of(error), self.known.open()
                     break
                 self.lower = max(self.lower, stage.bracket.lower)
                 if best is not None and stage.stopped and stage.bracket.gap > best.bracket.gap:  # less is known of it
-                    stopped, tips = stage.stopped, self._unexpanded()
+                    stopped, tips = stage.stopped, self.known.open()
                     break
                 best = stage
                 self._check_fallback()
@@ -224,13 +224,7 @@ class _Search:
         met = states_met(policy)
         inside = policy.prepared.members.state_of[: len(partial.states)]
         number = np.flatnonzero((inside >= 0) & met[inside]).tolist()
-        tips = [n for n in number if not partial.is_expanded(n) and not partial.is_goal(n)]
-        return tips or [n for n in self.known.in_doubt.tolist() if inside[n] >= 0 and met[inside[n]]]
-
-    def _unexpanded(self) -> list[int]:
-        """Return all unexpanded states."""
-        partial = self.partial
-        return [n for n in range(len(partial.states)) if not partial.is_expanded(n) and not partial.is_goal(n)]
+        return self.known.open(number) or [n for n in self.known.in_doubt.tolist() if inside[n] >= 0 and met[inside[n]]]
 
     def _check_fallback(self) -> None:
         """Reject a price below the lower bound: ending a run would be cheaper than any plan, and bound nothing."""

@@ -84,13 +84,7 @@ class Agent:
         """The action to play now; None once the run has reached a goal."""
         if self.done:
             return None
-        return self._policy.prepared.model.action(self._moves()[1])
-
-    def _moves(self) -> tuple[int, int]:
-        """Return the policy's action, and the model's action that plays it or leads to where it can be played."""
-        prepared = self._policy.prepared
-        action = int(prepared.action_start[self._node] + self._policy.choices.at(self._node, self._left))
-        return action, prepared.members.route(self._state, int(prepared.model_action[action]))
+        return self._policy.prepared.model.action(self._policy.moves(self._node, self._state, self._left)[1])
 
     def observe(self, next_state: Hashable, cost: float, *, measured: bool = False) -> None:
         """Take in the state that the action led to and its cost; raise an error if the model has no such outcome.
@@ -132,7 +126,7 @@ class Agent:
                 "this policy remembers more than the cost so far and needs a cost that the model lists; give one of "
                 "those, without measured=True, or use method='exact'"
             )
-        action, a = self._moves()
+        action, a = self._policy.moves(self._node, self._state, self._left)
         outcome = np.arange(model.outcome_start[a], model.outcome_start[a + 1])
         outcome = outcome[model.probability[outcome] > 0]
         there = [o for o in outcome.tolist() if model.state(model.successor[o]) == next_state]

@@ -137,21 +137,21 @@ class _Asked:
         self.pairs += len(levels)
         if self.pairs > self.most:
             raise TooLarge(f"the function would be called at more than {self.pairs:,} pairs of state and cost so far")
-        name, action = self.model.state(state), np.empty(len(levels), dtype=np.int64)
-        if (each := getattr(self.policy, "actions_at", None)) is not None:  # a table answers for all of them at once
-            go_on(self.limits, FOLLOWING)
-            given = each(name, self.spent(state, levels, mass))
-            number = {one: self.model.find_action(state, one) for one in set(given)}
-            return np.array([number[one] for one in given])
-        last, found = None, -1
-        for i, spent in enumerate(self.spent(state, levels, mass).tolist()):
-            if i % OFTEN == 0:
-                go_on(self.limits, FOLLOWING)
-            given = self.policy(name, spent)
+        go_on(self.limits, FOLLOWING)
+        answers = getattr(self.policy, "actions_at", self._answers)  # a table answers for all of them at once
+        action, last, found = np.empty(len(levels), dtype=np.int64), None, -1
+        for i, given in enumerate(answers(self.model.state(state), self.spent(state, levels, mass))):
             if found < 0 or given is not last:  # mostly it is the same action as before
                 last, found = given, self.model.find_action(state, given)
             action[i] = found
         return action
+
+    def _answers(self, name: Hashable, spent: FloatArray) -> Iterator[Hashable]:
+        """Yield the actions that a function plays in a state with each of several costs so far."""
+        for i, each in enumerate(spent.tolist(), 1):
+            if i % OFTEN == 0:
+                go_on(self.limits, FOLLOWING)
+            yield self.policy(name, each)
 
     def spent(self, state: int, levels: IntArray, mass: FloatArray) -> FloatArray:
         """Return the true costs so far, or their means where costs are rounded, as multiples of the lattice's step."""
@@ -164,11 +164,8 @@ class _Asked:
 
     def moves(self, action: int) -> Moves:
         """Return the outcomes of an action."""
-        if action not in self.known:
-            self.known[action] = self._moves(action)
-        return self.known[action]
-
-    def _moves(self, action: int) -> Moves:
+        if action in self.known:
+            return self.known[action]
         model, scale = self.model, self.prepared.scale
         state = model.state_of_action(action)
         outcome = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
@@ -186,7 +183,8 @@ class _Asked:
             target, steps, probability = target[away], steps[away], probability[away] / probability[away].sum()
         charge = scale.up(steps)
         columns = target, probability, charge, scale.left_out(steps, charge)
-        return tuple(_Move(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+        self.known[action] = tuple(_Move(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+        return self.known[action]
 
     def first(self) -> Iterator[tuple[int, int, float, float]]:
         """Yield each initial state, the levels charged for it, its probability and what rounding left out."""

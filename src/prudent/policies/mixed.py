@@ -11,8 +11,7 @@ from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
 from prudent.policies.agent import Agent
-from prudent.policies.packing import TABLE, packed_choices, unpacked_choices
-from prudent.policies.policy import BudgetPolicy
+from prudent.policies.policy import TABLE, BudgetPolicy, packed_choices, unpacked_choices
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,7 +9,6 @@ import numpy as np
 from prudent.engine.cost_step import nice_step
 from prudent.engine.prepare import prepare
 from prudent.errors import PrudentError, TooLarge
-from prudent.models.rows import offsets
 from prudent.models.ssp import SSP
 from prudent.policies.chain import backward, forward, spent_budget
 from prudent.policies.distribution import Distribution, mixture
@@ -67,41 +66,26 @@ def total_cost_of_table(
 
 
 def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
-    """Return the model of the states that a table's policy visits, with the table's actions alone."""
-    rank = {int(s): i for i, s in enumerate(model.initial_state)}
-    visited, acts, outcome, count = list(rank), [], [], []
+    """Return the model with the actions that a table's policy plays, from the start on, alone."""
+    played = np.zeros(model.n_actions, dtype=bool)
+    rank = {s: i for i, s in enumerate(model.initial_state.tolist())}
+    visited = list(rank)
     for state in visited:  # grows while it is read
-        if model.action_start[state] == model.action_start[state + 1]:
-            acts.append(-1)
+        if model.is_goal[state]:
             continue
         name = model.state(state)
         if name not in table:
             raise PrudentError(f"policy: there is no action for state {name!r}, which it can reach; add one")
         action = model.find_action(state, table[name])
-        acts.append(action)
-        possible = np.arange(model.outcome_start[action], model.outcome_start[action + 1])
-        possible = possible[model.probability[possible] > 0]
-        outcome.append(possible)
-        count.append(len(possible))
-        for target in model.successor[possible].tolist():
+        played[action] = True
+        outcome = slice(model.outcome_start[action], model.outcome_start[action + 1])
+        for target in model.successor[outcome][model.probability[outcome] > 0].tolist():
             if target not in rank:
                 rank[target] = len(visited)
                 visited.append(target)
-    acting = np.array(acts) >= 0
-    taken = np.concatenate([*outcome, np.empty(0, dtype=np.int64)])
-    source = np.repeat(np.flatnonzero(acting), count)
-    target = np.array([rank[s] for s in model.successor[taken].tolist()], dtype=np.int64)
-    refuse_stuck(model, np.array(visited), source, target, ~acting)
-    return SSP(
-        action_start=offsets(acting),
-        outcome_start=offsets(count),
-        probability=model.probability[taken],
-        successor=target,
-        cost=model.cost[taken],
-        initial_state=np.arange(len(model.initial_state)),
-        initial_probability=model.initial_probability,
-        state_names=[model.state(s) for s in visited],
-        action_names=[model.action(a) for a in acts if a >= 0],
-        name=model.name,
-        **model.known_of(taken),
-    )
+    alone, state = model.with_actions(played), np.array(visited)
+    number = np.zeros(model.n_states, dtype=np.int64)
+    number[state] = np.arange(len(state))
+    arc = np.flatnonzero(alone.probability > 0)
+    refuse_stuck(model, state, number[alone.outcome_state[arc]], number[alone.successor[arc]], model.is_goal[state])
+    return alone

@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Graph, Prepared
+from prudent.engine.prepared import Prepared, of_actions
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
 from prudent.models.graph import towards
 from prudent.models.rows import FloatArray, IntArray, offsets, ranges
-from prudent.policies.packing import packed_choices, unpacked_choices, within
-from prudent.policies.policy import BudgetPolicy, Walk
+from prudent.policies.policy import BudgetPolicy, Walk, packed_choices, unpacked_choices, within
 
 MOST = 1 + 1e-12
 """The largest memory: 1, up to rounding error."""
@@ -107,27 +106,14 @@ class UnrolledPolicy(BudgetPolicy):
         stuck = ~is_plain & (towards(source, successor, n + len(state), is_plain) < 0)
         plain_state = np.append(np.arange(n), state)
         successor = np.where(stuck[successor], plain_state[successor], successor)
-        size = np.diff(prepared.outcome_start)[played]
-        end = prepared.outcome_start[-1] + np.cumsum(size)
-        outcome = ranges(prepared.outcome_start, played)
-        action_start = np.append(prepared.action_start, prepared.action_start[-1] + np.cumsum(acting))
-        outcome_start = np.append(prepared.outcome_start, end)
-        successor = np.append(prepared.successor, successor)
-        unrolled = replace(
+        every = np.append(np.arange(prepared.n_actions), played)
+        unrolled = of_actions(
             prepared,
+            every,
+            ranges(prepared.outcome_start, every),
+            np.append(prepared.action_start, prepared.n_actions + np.cumsum(acting)),
+            np.append(prepared.successor, successor),
             start=prepared.start if stuck[n] else n,
-            action_start=action_start,
-            outcome_start=outcome_start,
-            free_stop=np.append(
-                prepared.free_stop, end - size + (prepared.free_stop - prepared.outcome_start[:-1])[played]
-            ),
-            probability=np.append(prepared.probability, prepared.probability[outcome]),
-            successor=successor,
-            cost=np.append(prepared.cost, prepared.cost[outcome]),
-            fine=np.append(prepared.fine, prepared.fine[outcome]),
-            model_action=np.append(prepared.model_action, prepared.model_action[played]),
-            plays=np.append(prepared.plays, prepared.plays[played]),
-            graph=Graph(action_start, outcome_start, successor, prepared.threads),
         )
         return cls(
             prepared=unrolled,

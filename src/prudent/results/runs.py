@@ -9,7 +9,7 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
 from prudent.policies.distribution import USUAL, Alphas, Distribution, alphas_of, check_alpha, exceeded_in
-from prudent.policies.episodes import KEPT, Path, Tally
+from prudent.policies.simulation import KEPT, Path, Tally
 from prudent.results.plan import Plan
 from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain, worst
 

@@ -131,7 +131,6 @@ class Limits:
         cls,
         memory: int | float | str | None,
         time_limit: float | None,
-        keeper: Keeper | None = None,
         threads: int | None = None,
         device: str = "cpu",
         ranks: Ranks | None = None,
@@ -150,7 +149,7 @@ class Limits:
         if ranks is not None:  # while others wait for rank 0, it may use their cores, if it is not bound to its own
             ranks.threads = int(threads)
             threads = max(min(ranks.threads * ranks.here, cores()), ranks.threads)
-        return cls(most, time_limit, keeper, int(threads), device_named(device), ranks)
+        return cls(most, time_limit, None, int(threads), device_named(device), ranks)
 
     @property
     def left(self) -> float:
@@ -186,11 +185,8 @@ class Limits:
     def check(self, need: int, what: str, advice: str) -> None:
         """Reject work that exceeds the memory limit, before it takes any memory."""
         if need > self.memory:
-            refused = TooLarge(
-                f"{what} would take {shown_bytes(need)} of memory; the limit is {shown_bytes(self.memory)}; {advice}"
-            )
-            refused.need = need
-            raise refused
+            limit = shown_bytes(self.memory)
+            raise TooLarge(f"{what} would take {shown_bytes(need)} of memory; the limit is {limit}; {advice}", need)
 
     def __enter__(self) -> "Limits":
         self.interruption.__enter__()
@@ -213,12 +209,11 @@ def go_on(limits: Limits, what: str) -> None:
 def room_on(device: Device, need: int, what: str) -> None:
     """Reject work that needs more of a device's memory than is free, before it takes any."""
     if need > (free := device.free):
-        refused = TooLarge(
+        raise TooLarge(
             f"{what} would take {shown_bytes(need)} of the GPU's memory, but {shown_bytes(free)} are free; round costs "
-            "to a larger step (step=, --step), or remove device= (--device)"
+            "to a larger step (step=, --step), or remove device= (--device)",
+            need,
         )
-        refused.need = need
-        raise refused
 
 
 def cores() -> int:

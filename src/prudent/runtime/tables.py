@@ -221,6 +221,11 @@ class Table:
     head: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # lines below
 
+    @classmethod
+    def of(cls, title: str, columns: Mapping[str, Sequence[str]], align: str, notes: tuple[str, ...] = ()) -> "Table":
+        """Return the table of some columns, by their heads (internal)."""
+        return cls(title, tuple(zip(*columns.values(), strict=True)), align, tuple(columns), notes)
+
     def __str__(self) -> str:
         rows = [tuple(map(printable, row)) for row in self._lines()]
         lines = [line for _, line, _ in grid(rows, self.align, sys.maxsize, split=False)] if rows else []

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.policies import episodes, simulation
+from prudent.policies import simulation
 from prudent.results import runs as runs_module
 
 LOOP = {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "pay": [(1, "g", 5)], "wait": [(1, "s", 0)]}}
@@ -163,7 +163,7 @@ def split_as_small_as_can_be(monkeypatch):
 @pytest.mark.parametrize("number", range(7))
 def test_the_same_numbers_however_runs_are_split(number, monkeypatch):
     """By one thread, by an executor, into pieces of any size, one by one or counted."""
-    monkeypatch.setattr(episodes.OfFunction, "chunk", 1024)
+    monkeypatch.setattr(simulation.OfFunction, "chunk", 1024)
     split_as_small_as_can_be(monkeypatch)
     model, policy = list(kinds_of_policies())[number]
     asked = {"episodes": 5000, "seed": 7, "paths": 1100}
@@ -187,8 +187,8 @@ def test_many_different_costs_are_rounded_alike_and_the_error_says_so(monkeypatc
     exact = prudent.simulate(model, policy, episodes=5000)
     for module in (simulation, runs_module):
         monkeypatch.setattr(module, "KEPT", 100)
-    monkeypatch.setattr(episodes, "MANY", 10)
-    monkeypatch.setattr(episodes, "BITS", 6)
+    monkeypatch.setattr(simulation, "MANY", 10)
+    monkeypatch.setattr(simulation, "BITS", 6)
     monkeypatch.setattr(simulation, "COUNTED", 1024)
     rounded = prudent.simulate(model, policy, episodes=5000)
     assert rounded.tally.rounded and rounded.tally.values.tolist() == rounded.tally.values.round(9).tolist()
@@ -246,8 +246,8 @@ def test_pieces_are_worth_what_they_bring_along(monkeypatch):
 def test_what_is_sent_is_counted():
     game = prudent.domains.betting_game()
     walk = prudent.solve(game, 0.2).policy.walk()
-    assert episodes.sent_with(walk) > walk.choices.entry.nbytes + 4 * walk.probability.nbytes
-    assert episodes.sent_with(episodes.OfFunction(game, try_twice, 0, 9)) > 3 * game.probability.nbytes
+    assert simulation.sent_with(walk) > walk.choices.entry.nbytes + 4 * walk.probability.nbytes
+    assert simulation.sent_with(simulation.OfFunction(game, try_twice, 0, 9)) > 3 * game.probability.nbytes
 
 
 def test_an_executor_must_be_one():

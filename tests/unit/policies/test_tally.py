@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from prudent.policies import episodes
-from prudent.policies.episodes import Tally, joined
+from prudent.policies import simulation
+from prudent.policies.simulation import Tally, joined
 
 
 @pytest.mark.parametrize("many", [400, 50])
 def test_the_order_of_parts_changes_nothing(many, monkeypatch):
-    monkeypatch.setattr(episodes, "MANY", many)
+    monkeypatch.setattr(simulation, "MANY", many)
     costs = np.random.default_rng(1).normal(size=400).round(2) * 2**0.5
     whole = joined([Tally.of(costs)])
     assert whole.rounded == (many == 50)
@@ -25,7 +25,7 @@ def test_the_order_of_parts_changes_nothing(many, monkeypatch):
 
 
 def test_rounding_is_as_small_as_it_says(monkeypatch):
-    monkeypatch.setattr(episodes, "MANY", 10)
+    monkeypatch.setattr(simulation, "MANY", 10)
     costs = np.concatenate([[0.0, -0.0, 1e-300, -3e200], np.random.default_rng(0).normal(size=100)])
     rounded = joined([Tally.of(costs)])
     assert rounded.counts.sum() == 104 and rounded.counts[rounded.values == 0] == [2]

@@ -16,7 +16,7 @@ from prudent.methods.cvar_ev import CvarEV
 from prudent.methods.cvar_wc import CvarWC
 from prudent.methods.registry import with_grid
 from prudent.models.ssp import SSP
-from prudent.planning.simulate import simulate
+from prudent.planning.evaluate import simulate
 from prudent.planning.solve import solve
 from prudent.results.plan import Plan
 from prudent.results.runs import Runs
