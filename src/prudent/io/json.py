@@ -34,8 +34,8 @@ import numpy as np
 from prudent.errors import Defect, ModelError, PrudentError, naming, printable
 from prudent.io.untrusted import checked, document, gunzipped, shown, utf8
 from prudent.models.intervals import Intervals
-from prudent.models.rows import FloatArray, offsets, owner, starts
-from prudent.models.ssp import SSP, SUM_TOLERANCE, repeated
+from prudent.models.rows import MOST_LIKELY, FloatArray, offsets, owner, starts
+from prudent.models.ssp import SSP, repeated
 
 FORMAT, VERSION = "prudent-ssp", 1
 
@@ -221,7 +221,7 @@ def _extras(rows: list[Any]) -> dict[str, FloatArray]:
     if not alike:
         raise PrudentError("an outcome is malformed")
     count, low, high = found.values()
-    if not ((np.isnan(low) & np.isnan(high)) | ((low >= 0) & (low <= high) & (high <= 1 + SUM_TOLERANCE))).all():
+    if not ((np.isnan(low) & np.isnan(high)) | ((low >= 0) & (low <= high) & (high <= MOST_LIKELY))).all():
         raise PrudentError("a bound is malformed")
     if np.isnan(count).any() and not np.isnan(count).all():
         raise PrudentError("some outcomes have a count and others have none; give a count to all of them, or to none")
@@ -271,7 +271,7 @@ def _mended(content: Any, problems: _Problems) -> tuple[dict[str, list[Any]], _S
 def _check_outcome(outcome: Any, at: str, who: str, states: _States) -> None:
     _check_fields(outcome, at, tuple(OUTCOME), optional=tuple(MORE))
     p = checked(outcome["p"], float, f"{at}.p")
-    if not 0 <= p <= 1 + SUM_TOLERANCE:
+    if not 0 <= p <= MOST_LIKELY:
         raise PrudentError(f"{at}: {who} has an outcome of probability {p}; probabilities lie between 0 and 1")
     price = checked(outcome["cost"], float, f"{at}.cost")
     if not math.isfinite(price):
@@ -287,7 +287,7 @@ def _check_extras(outcome: Any, at: str, who: str) -> None:
     if ("low" in outcome) != ("high" in outcome):
         raise PrudentError(f"{at}: {who} has an outcome with only one of low and high; give both, or neither")
     low, high = (checked(outcome.get(name, 0), float, f"{at}.{name}") for name in ("low", "high"))
-    if not 0 <= low <= high <= 1 + SUM_TOLERANCE:
+    if not 0 <= low <= high <= MOST_LIKELY:
         raise PrudentError(f"{at}: {who} has an outcome of low {low}, high {high}; 0 <= low <= high <= 1 must hold")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from prudent.errors import PrudentError, as_number, whole_number
 from prudent.models.graph import towards
-from prudent.models.rows import BoolArray, IntArray, offsets, ranges, starts
+from prudent.models.rows import BoolArray, IntArray, by_state, offsets, ranges
 from prudent.models.ssp import SSP, check_model, fresh_name
 
 STUCK, LATE = "stuck", "late"
@@ -81,31 +81,28 @@ def with_way_out(model: SSP, price: float, trap: IntArray, doubt: IntArray | Non
     out = np.concatenate([trap, doubt])
     if len(out) == 0:
         return model
-    state_of, action_of, stuck = model.action_state, model.outcome_action, model.n_states
-    kept = np.flatnonzero(~np.isin(state_of, trap))
-    order = np.argsort(np.concatenate([state_of[kept], out]), kind="stable")
-    n_actions = len(order)
-    rank = np.full(model.n_actions + len(out), -1)
-    rank[np.concatenate([kept, model.n_actions + np.arange(len(out))])[order]] = np.arange(n_actions)
-    outcome = np.flatnonzero(rank[action_of] >= 0)
-    row = np.concatenate([rank[action_of[outcome]], rank[model.n_actions :]])
-    by_row = np.argsort(row, kind="stable")
+    kept, stuck = ~np.isin(model.action_state, trap), model.n_states
+    taken = np.flatnonzero(kept[model.outcome_action])
+    alone = np.ones(len(out), dtype=np.int64)
+    state = np.append(model.action_state[kept], out)
+    size = np.append(np.diff(model.outcome_start)[kept], alone)
+    action_start, outcome_start, action, outcome = by_state(state, size, stuck + 1)
     states, actions = model.names
     also = fresh_name("give up", set(actions)) if len(doubt) else ""
-    names = [actions[a] for a in kept.tolist()] + ["give up"] * len(trap) + [also] * len(doubt)
+    names = [actions[a] for a in np.flatnonzero(kept).tolist()] + ["give up"] * len(trap) + [also] * len(doubt)
     return SSP(
-        action_start=starts(np.concatenate([state_of[kept], out])[order], stuck + 1),
-        outcome_start=starts(row, n_actions),
-        probability=np.concatenate([model.probability[outcome], np.ones(len(out))])[by_row],
-        successor=np.concatenate([model.successor[outcome], np.full(len(out), stuck)])[by_row],
-        cost=np.concatenate([model.cost[outcome], np.full(len(out), price)])[by_row],
+        action_start=action_start,
+        outcome_start=outcome_start,
+        probability=np.append(model.probability[taken], alone)[outcome],
+        successor=np.append(model.successor[taken], stuck * alone)[outcome],
+        cost=np.append(model.cost[taken], price * alone)[outcome],
         initial_state=model.initial_state,
         initial_probability=model.initial_probability,
         state_names=[*states, fresh_name(STUCK, states)],
-        action_names=[names[i] for i in order],
+        action_names=[names[a] for a in action.tolist()],
         name=model.name,
         notes=model.notes,
-        **model.known_of(np.concatenate([outcome, np.full(len(out), -1)])[by_row]),
+        **model.known_of(np.append(taken, -alone)[outcome]),
     )
 
 
