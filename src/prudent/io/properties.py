@@ -1,7 +1,8 @@
 """Properties: which costs, goals and start are meant, for what a file or an object leaves open.
 
 A property names costs and goals in the words of PRISM and Storm: ``R{"cost"}min=? [F "goal"]``.  Files may name several
-initial states without probabilities.
+initial states without probabilities.  Rewards of other packages become costs by a rule or a function, the argument
+``cost=``.
 
 A file of properties, as PRISM and Storm keep them (``--property FILE.props:NAME``), holds properties, each with a name
 in front or known by its number, and may define constants and labels for them.  Only the chosen property has to be valid
@@ -40,6 +41,17 @@ Start = tuple[IntArray, FloatArray]
 Initial = Hashable | Mapping[Any, float]
 """A state, or {state: probability}."""
 
+CostRule = str | Callable[[Any, Any, float, Any], float]
+"""The name of a rule, or a function (state, action, reward, next state) -> cost."""
+
+RULES = {
+    "negative reward": "a reward of r costs -r, so the total cost is minus the return",
+    "as given": "the numbers are costs already",
+    "steps": "every action costs 1, whatever its reward",
+}
+"""Each rule with what it means."""
+
+
 REFERENCE = re.compile(r'([^"\[\]?]+\.(?:props|pctl|prctl))(?::(.*))?', re.IGNORECASE | re.DOTALL)
 """The path of a file of properties, then the name of one; no property reads like that."""
 
@@ -56,6 +68,31 @@ WORD = re.compile(r'\{\s*"[^"]*"|"([^"]*)"|\b([A-Za-z_]\w*)')
 
 LONGEST, DEEPEST = 100_000, 50
 """How long a property may become with its constants and labels in place, and how deeply these may be nested."""
+
+
+def check_rule(cost: object) -> str:
+    """Return the name of a rule, or refuse what is not one."""
+    if not isinstance(cost, str) or cost not in RULES:
+        known = ", ".join(f"{name!r} ({meaning})" for name, meaning in RULES.items())
+        raise PrudentError(f"cost is {cost!r}; it must be one of {known}")
+    return cost
+
+
+def check_rule_or_function(cost: object) -> CostRule:
+    """Return the name of a rule, or a function; refuse what is neither."""
+    return cost if callable(cost) else check_rule(cost)
+
+
+def costs_of(rule: str, reward: Any) -> Any:
+    """Return what a reward, or an array of them, costs by a rule."""
+    if rule == "steps":
+        return np.ones_like(reward, dtype=np.float64)
+    return 0.0 - reward if rule == "negative reward" else reward  # 0.0 - r has no negative zeros
+
+
+def cost_of(rule: CostRule, state: Hashable, action: Any, reward: Any, target: Hashable) -> Any:
+    """Return what one step costs by a rule or a function."""
+    return costs_of(rule, reward) if isinstance(rule, str) else rule(state, action, reward, target)
 
 
 def reward_property(text: str) -> tuple[str | None, str, bool]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.errors import PrudentError, whole_number
 from prudent.io.gymnasium.tables import MODEL, GymnasiumModel, action_names, plain
-from prudent.io.rewards import CostRule, check_rule_or_function, cost_of
+from prudent.io.properties import CostRule, check_rule_or_function, cost_of
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
 from prudent.policies.policy import BudgetPolicy
