@@ -10,7 +10,7 @@ here.  Its constants and labels are replaced by their definitions, so that the r
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -138,6 +138,13 @@ class Names:
     labels: Sequence[str]
     rewards: Sequence[str]  # "" is one without a name
     variable: str = ""  # a whole number, for a condition where there are no labels
+    place: str = "model"  # how messages name the model
+    constants: Collection[str] = ()
+    only_reward: str = ""  # the one that a property may leave unnamed though Storm would not find it
+
+    def at(self, asked: object) -> str:
+        """Return how messages about a property begin."""
+        return f"{self.place}: property {printable(asked)}"
 
     def offer(self, asked: str = "") -> str:
         """Return the known names, and properties in these names that are close to what was asked.

@@ -66,19 +66,19 @@ def read(
             described, properties = stormpy.parse_jani_model(path)
         else:
             described, properties = _program(stormpy, path), []
-        names, given = names_of(described), {} if constants is None else constants
+        names, given = names_of(described, place), {} if constants is None else constants
         if not isinstance(given, Mapping):
             raise PrudentError(f"{place}: constants is {constants!r}; it must be {{name: value}}")
-        property, given = out_of_file(stormpy, property, given, names, place, described)
-        asked = chosen(stormpy, property, properties, names, place, described)
-        described, asked = define(stormpy, described, asked, reward_of(asked, names, place).reward, given, path)
-        wanted = reward_of(asked, names, place)
+        property, given = out_of_file(property, given, names, described)
+        asked = chosen(property, names, properties, described)
+        described, asked = define(described, asked, reward_of(asked, names).reward, given, path)
+        wanted = reward_of(asked, names)
         options = stormpy.BuilderOptions([asked], stormpy.io.SymbolicModelDescription(described))
         options.set_build_state_valuations()
         options.set_build_choice_labels()
         options.set_add_out_of_bounds_state()  # else Storm lets variables leave their bounds
         options.set_add_overlapping_guards_label()
-        options.set_scale_and_lift_transition_rewards(means_are_harmless(wanted, names, described, place))
+        options.set_scale_and_lift_transition_rewards(means_are_harmless(wanted, names))
         model = stormpy.build_model(described, options=options)
         if OUTSIDE in model.labeling.get_labels():
             options.set_add_out_of_bounds_state(False)
@@ -101,7 +101,7 @@ def read_explicit(path: Path, *, property: str | None = None, initial: Initial |
             if "@nr_choices" not in str(error):
                 raise
             model = stormpy.build_model_from_drn(plain)  # older files lack the number of actions to name
-        return _converted(stormpy, model, property, place, path.name.split(".")[0], initial)
+        return _converted(model, property, place, path.name.split(".")[0], initial)
 
 
 def from_storm(model: Any, property: Any = None, *, initial: Initial | None = None, name: str = "model") -> SSP:
@@ -127,8 +127,8 @@ def from_storm(model: Any, property: Any = None, *, initial: Initial | None = No
     >>> prudent.from_storm(die, 'R{"coin_flips"}min=? [F "done"]')
     <SSP model: 13 states, 7 actions, 14 outcomes>
     """
-    with listening("model") as stormpy:
-        return _converted(stormpy, model, property, "model", name, initial)
+    with listening("model"):
+        return _converted(model, property, "model", name, initial)
 
 
 @contextmanager
@@ -191,13 +191,12 @@ def _refuse_hollow(path: Path, place: str) -> None:
             raise PrudentError(f"{place}: declares {shown} {what.decode()}, more than its {size} bytes can hold")
 
 
-def _converted(stormpy: Any, model: Any, property: Any, place: str, name: str, initial: Initial | None) -> SSP:
+def _converted(model: Any, property: Any, place: str, name: str, initial: Initial | None) -> SSP:
     refuse_unfit(model, place)
-    names = names_of(model)
+    names = names_of(model, place)
     if not hasattr(property, "get_raw_formula"):
-        text, _ = out_of_file(stormpy, property, {}, names, place)
-        property = chosen(stormpy, text, (), names, place)
-    return convert(model, named_reward(property, names, place), place, name, initial=initial)
+        property = chosen(out_of_file(property, {}, names)[0], names)
+    return convert(model, named_reward(property, names), place, name, initial=initial)
 
 
 def content_of(model: SSP) -> bytes:
