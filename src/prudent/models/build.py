@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.errors import ModelError, PrudentError
-from prudent.models.rows import MOST_LIKELY, FloatArray, by_state, offsets
+from prudent.models.rows import MOST_LIKELY, by_state, offsets
 from prudent.models.ssp import SHOWN, SSP, fresh_name
 from prudent.runtime.progress import Progress
 
@@ -224,10 +224,6 @@ class PartialModel:
         """Return the range of the outcomes of an expanded state, of all its actions together."""
         row = self._row[number]
         return slice(self._outcome_start[row], self._outcome_start[row + 1])
-
-    def costs(self) -> FloatArray:
-        """Return the costs of all outcomes known."""
-        return np.array(self.cost)
 
     def place(self, outcome: int) -> str:
         """Return how messages name the action of an outcome."""

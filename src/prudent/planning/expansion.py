@@ -129,7 +129,7 @@ class Expansion:
                 f"no goal was met, and heuristic({partial.states[leaf[0]]!r}) is inf, as in all other states left, so "
                 "no goal can be reached; if one can, return a finite number there"
             )
-        costs = partial.costs()
+        costs = np.array(partial.cost)
         found = find_lattice(costs) if len(costs) and np.isfinite(costs).all() else None  # else the model is rejected
         if found is not None:
             lattice = found[0]
