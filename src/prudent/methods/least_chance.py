@@ -19,10 +19,8 @@ the bounds are 0 and 1e-300.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
@@ -31,8 +29,9 @@ from prudent.engine.sweep.driver import budget_sweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.kernels.sweep import Base, Terms
 from prudent.methods.over_budget import SWEEPING, TINY, surely_below
+from prudent.models.amend import with_exits
 from prudent.models.graph import end_components
-from prudent.models.rows import BoolArray, FloatArray, offsets, starts
+from prudent.models.rows import BoolArray, FloatArray, offsets
 from prudent.models.ssp import SSP
 from prudent.runtime.limits import Limits, Stopped
 
@@ -67,30 +66,8 @@ def with_arrivals(model: SSP) -> tuple[SSP, BoolArray]:
         np.ones(model.n_actions, dtype=bool),
     )
     endless = component >= 0
-    kept = ~endless[model.action_state]
-    state = np.concatenate([model.action_state[kept], goals])
-    order = np.argsort(state, kind="stable")
-    size = np.concatenate([np.diff(model.outcome_start)[kept], np.ones(len(goals), dtype=np.int64)])
-    outcome = kept[model.outcome_action]
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    by_action = np.argsort(np.repeat(rank, size), kind="stable")
-
-    def joined(old: NDArray[Any], new: float) -> NDArray[Any]:
-        return np.concatenate([old[outcome], np.full(len(goals), new)])[by_action]
-
-    ending = SSP(
-        action_start=starts(state, n + 1),
-        outcome_start=offsets(size[order]),
-        probability=joined(model.probability, 1.0),
-        successor=joined(model.successor, n),
-        cost=joined(model.cost, 0.0),
-        initial_state=model.initial_state,
-        initial_probability=model.initial_probability,
-        state_names=None if model.state_names is None else [*model.state_names, object()],
-        name=model.name,
-    )
-    return ending, endless
+    names = None if model.state_names is None else [*model.state_names, object()]
+    return with_exits(model, ~endless[model.action_state], goals, 0.0, names), endless
 
 
 def finishing(prepared: Prepared, most: int, limits: Limits) -> Finishing:

@@ -4,7 +4,7 @@ There are two: a price for getting stuck, and a limit on the number of actions w
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -75,35 +75,51 @@ def leading(model: SSP, marked: BoolArray) -> BoolArray:
     return found
 
 
-def with_way_out(model: SSP, price: float, trap: IntArray, doubt: IntArray | None = None) -> SSP:
-    """Return the model with giving up as the only action in traps, and one more in states in doubt (internal)."""
-    doubt = np.zeros(0, dtype=np.int64) if doubt is None else doubt
-    out = np.concatenate([trap, doubt])
-    if len(out) == 0:
-        return model
-    kept, stuck = ~np.isin(model.action_state, trap), model.n_states
-    taken = np.flatnonzero(kept[model.outcome_action])
-    alone = np.ones(len(out), dtype=np.int64)
-    state = np.append(model.action_state[kept], out)
-    size = np.append(np.diff(model.outcome_start)[kept], alone)
-    action_start, outcome_start, action, outcome = by_state(state, size, stuck + 1)
-    states, actions = model.names
-    also = fresh_name("give up", set(actions)) if len(doubt) else ""
-    names = [actions[a] for a in np.flatnonzero(kept).tolist()] + ["give up"] * len(trap) + [also] * len(doubt)
+def with_exits(
+    model: SSP,
+    kept: BoolArray,
+    out: IntArray,
+    price: float,
+    state_names: Sequence[Hashable] | None,
+    exit_names: Sequence[Hashable] | None = None,
+) -> SSP:
+    """Return the model with the actions kept and, in each of the states ``out``, one more (internal).
+
+    These actions lead to one more state, the last, at this price; without names of theirs, no action has one.
+    """
+    taken, end, alone = np.flatnonzero(kept[model.outcome_action]), model.n_states, np.ones(len(out), dtype=np.int64)
+    action_start, outcome_start, action, outcome = by_state(
+        np.append(model.action_state[kept], out), np.append(np.diff(model.outcome_start)[kept], alone), end + 1
+    )
+    if exit_names is not None:
+        actions = model.names[1]
+        exit_names = [*(actions[a] for a in np.flatnonzero(kept).tolist()), *exit_names]
     return SSP(
         action_start=action_start,
         outcome_start=outcome_start,
-        probability=np.append(model.probability[taken], alone)[outcome],
-        successor=np.append(model.successor[taken], stuck * alone)[outcome],
+        probability=np.append(model.probability[taken], np.ones(len(out)))[outcome],
+        successor=np.append(model.successor[taken], end * alone)[outcome],
         cost=np.append(model.cost[taken], price * alone)[outcome],
         initial_state=model.initial_state,
         initial_probability=model.initial_probability,
-        state_names=[*states, fresh_name(STUCK, states)],
-        action_names=[names[a] for a in action.tolist()],
+        state_names=state_names,
+        action_names=None if exit_names is None else [exit_names[a] for a in action.tolist()],
         name=model.name,
         notes=model.notes,
         **model.known_of(np.append(taken, -alone)[outcome]),
     )
+
+
+def with_way_out(model: SSP, price: float, trap: IntArray, doubt: IntArray | None = None) -> SSP:
+    """Return the model with giving up as the only action in traps, and one more in states in doubt (internal)."""
+    doubt = np.zeros(0, dtype=np.int64) if doubt is None else doubt
+    if len(trap) + len(doubt) == 0:
+        return model
+    states, actions = model.names
+    also = fresh_name("give up", set(actions)) if len(doubt) else ""
+    names = ["give up"] * len(trap) + [also] * len(doubt)
+    kept, out = ~np.isin(model.action_state, trap), np.concatenate([trap, doubt])
+    return with_exits(model, kept, out, price, [*states, fresh_name(STUCK, states)], names)
 
 
 def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
