@@ -1,6 +1,7 @@
 """An SSP from a successor function, a table or arrays; the partial model, explored so far, of a function."""
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NoReturn
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.errors import ModelError, PrudentError
-from prudent.models.rows import MOST_LIKELY, by_state, offsets
+from prudent.models.rows import MOST_LIKELY, by_state
 from prudent.models.ssp import SHOWN, SSP, fresh_name
 from prudent.runtime.progress import Progress
 
@@ -155,9 +156,8 @@ class PartialModel:
         self._initial_probability = [_number(p, "initial probability") for p in start.values()]
         self.expanded = array("q")  # the states' numbers, in the order in which they were expanded
         self._row: dict[int, int] = {}  # the position of a state there
-        self._action_count, self._outcome_count = array("q"), array("q")
         self._action_names: list[Hashable] = []
-        self._action_start, self._outcome_start = array("q"), array("q", [0])  # of each expanded state
+        self._action_start, self._outcome_start = array("q", [0]), array("q", [0])  # as in SSP, of expanded states
         self.probability, self.successor, self.cost = array("d"), array("q"), array("d")
         self.narrowed: set[int] = set()  # expanded states of which not all actions are kept
         self._problems: list[str] = []
@@ -171,7 +171,7 @@ class PartialModel:
         if self.goals is not None:
             return self.states[number] in self.goals
         row = self._row.get(number)
-        return row is not None and self._action_count[row] == 0
+        return row is not None and self._action_start[row] == self._action_start[row + 1]
 
     def expand(self, number: int, only: Hashable | None = None) -> None:
         """Ask for the actions of a state; with ``only`` keep that one alone."""
@@ -195,27 +195,23 @@ class PartialModel:
             options = {only: options[only]}
         self._row[number] = len(self.expanded)
         self.expanded.append(number)
-        self._action_start.append(len(self._action_names))
-        self._action_count.append(len(options))
         for action, outcomes in options.items():
             merged = _merged(state, action, outcomes)
             self._action_names.append(action)
-            self._outcome_count.append(len(merged))
             self.successor.extend([self._number(target) for target, _ in merged])
             self.cost.extend([price for _, price in merged])
             self.probability.extend(merged.values())
-        self._outcome_start.append(len(self.cost))
+            self._outcome_start.append(len(self.cost))
+        self._action_start.append(len(self._action_names))
 
     def leads_to(self, number: int, action: Hashable) -> list[int]:
         """Return the states that an action of an expanded state may lead to."""
         row = self._row[number]
-        first = self._action_start[row]
-        names = self._action_names[first : first + self._action_count[row]]
+        names = self._action_names[slice(*self._action_start[row : row + 2])]
         if action not in names:
             self._refuse_fallback(number, action, names)
-        place = first + names.index(action)
-        begin = self._outcome_start[row] + sum(self._outcome_count[first:place])
-        return list(self.successor[begin : begin + self._outcome_count[place]])
+        place = self._action_start[row] + names.index(action)
+        return list(self.successor[slice(*self._outcome_start[place : place + 2])])
 
     def _refuse_fallback(self, number: int, action: Hashable, names: list[Hashable]) -> NoReturn:
         raise PrudentError(f"fallback({self.states[number]!r}) is {action!r}; the actions there are {names}")
@@ -223,12 +219,12 @@ class PartialModel:
     def outcomes(self, number: int) -> slice:
         """Return the range of the outcomes of an expanded state, of all its actions together."""
         row = self._row[number]
-        return slice(self._outcome_start[row], self._outcome_start[row + 1])
+        return slice(*(self._outcome_start[action] for action in self._action_start[row : row + 2]))
 
     def place(self, outcome: int) -> str:
         """Return how messages name the action of an outcome."""
-        action = int(np.searchsorted(offsets(self._outcome_count), outcome, side="right")) - 1
-        row = int(np.searchsorted(offsets(self._action_count), action, side="right")) - 1
+        action = bisect_right(self._outcome_start, outcome) - 1
+        row = bisect_right(self._action_start, action) - 1
         return f"state {self.states[self.expanded[row]]!r}, action {self._action_names[action]!r}"
 
     def ssp(self, ends: Mapping[int, float] | None = None, stop: Hashable = "stop") -> SSP:
@@ -247,9 +243,11 @@ class PartialModel:
         end = len(self.states) if np.isfinite(price).any() else -1
         states = self.states if end < 0 else [*self.states, fresh_name(UNEXPLORED, self._index)]
         alone = np.ones(len(leaf), dtype=np.int64)
-        state = np.append(np.repeat(np.array(self.expanded, dtype=np.int64), self._action_count), leaf)
-        size = np.append(self._outcome_count, alone).astype(np.int64)
-        action_start, outcome_start, action, outcome = by_state(state, size, len(states))
+        state = np.repeat(np.array(self.expanded, dtype=np.int64), np.diff(self._action_start))
+        size = np.diff(self._outcome_start).astype(np.int64)
+        action_start, outcome_start, action, outcome = by_state(
+            np.append(state, leaf), np.append(size, alone), len(states)
+        )
         names = [*self._action_names, *[stop] * len(leaf)]
         onwards = np.where(np.isfinite(price), end, leaf)
         return SSP(

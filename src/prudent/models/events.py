@@ -4,7 +4,6 @@ A few states are processed at a time, so that their arrays stay in the processor
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -310,15 +309,12 @@ class _Events:
         self, action: IntArray, action_start: IntArray, given: Sequence[Hashable] | None
     ) -> Sequence[Hashable] | None:
         """Return the names of the actions; None if each is named by its number within its state."""
-        if given is not None:
-            given = list(given) if isinstance(given, Iterable) else [given]
-            if len(given) != self.n_actions:
-                raise PrudentError(f"action_names has {len(given)} names; there are {self.n_actions} actions")
-        if given is None and len(self.actions) == 1:
-            if np.array_equal(action, np.arange(len(action)) - np.repeat(action_start[:-1], np.diff(action_start))):
-                return None
-            return list(map(int, action.tolist()))
-        names = list(given) if given is not None else list(product(*map(range, self.actions)))
+        if given is None:
+            place = np.arange(len(action)) - np.repeat(action_start[:-1], np.diff(action_start))
+            return None if len(self.actions) == 1 and np.array_equal(action, place) else _names(self.actions, action)
+        names = list(given) if isinstance(given, Iterable) else [given]
+        if len(names) != self.n_actions:
+            raise PrudentError(f"action_names has {len(names)} names; there are {self.n_actions} actions")
         return [names[a] for a in action.tolist()]
 
 
