@@ -140,12 +140,9 @@ def _chances(start: Any) -> list[tuple[Any, float]]:
 
 def _edges(graph: Any, node: Hashable) -> Iterator[tuple[Hashable, Hashable, Mapping[str, Any], str]]:
     """Yield action, next node, attributes and a name of each edge that leaves a node."""
-    for target, data in graph.adj[node].items():
-        if graph.is_multigraph():
-            for key, attributes in data.items():
-                yield (target, key), target, attributes, f"edge {(node, target, key)!r}"
-        else:
-            yield target, target, data, f"edge {(node, target)!r}"
+    keys = {"keys": True} if graph.is_multigraph() else {}
+    for _, target, *key, attributes in graph.edges(node, data=True, **keys):
+        yield (target, *key) if key else target, target, attributes, f"edge {(node, target, *key)!r}"
 
 
 def _time(data: Mapping[str, Any], attribute: str, where: str) -> Any:
