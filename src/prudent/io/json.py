@@ -34,7 +34,7 @@ import numpy as np
 from prudent.errors import Defect, ModelError, PrudentError, naming, printable
 from prudent.io.untrusted import checked, document, gunzipped, shown, utf8
 from prudent.models.intervals import Intervals
-from prudent.models.rows import MOST_LIKELY, FloatArray, offsets, owner, starts
+from prudent.models.rows import MOST_LIKELY, offsets, owner, starts
 from prudent.models.ssp import LARGEST, SSP, repeated
 
 FORMAT, VERSION = "prudent-ssp", 1
@@ -357,16 +357,12 @@ def text_of(model: SSP) -> str:
     return "".join([*parts, "\n}"])
 
 
-def extras_of(model: SSP) -> dict[str, FloatArray]:
-    """Return what else a file holds for each outcome: counts, and bounds on probabilities, if the model has them."""
-    found = {} if model.count is None else {"count": model.count}
-    return found if model.intervals is None else found | {"low": model.intervals.low, "high": model.intervals.high}
-
-
 def _transitions(model: SSP, quoted: list[str], action: list[str]) -> list[str]:
-    more = [""] * model.n_outcomes
-    for name, values in extras_of(model).items():
-        more = [f'{text},\n     "{name}": {value!r}' for text, value in zip(more, values.tolist(), strict=True)]
+    more, sets = [""] * model.n_outcomes, model.intervals
+    bounds = (None, None) if sets is None else (sets.low, sets.high)
+    for name, values in zip(MORE, (model.count, *bounds), strict=True):
+        if values is not None:
+            more = [f'{text},\n     "{name}": {value!r}' for text, value in zip(more, values.tolist(), strict=True)]
     columns = model.probability.tolist(), model.successor.tolist(), model.cost.tolist(), more
     outcomes = [
         f'{{\n     "p": {p!r},\n     "to": {quoted[t]},\n     "cost": {c!r}{extra}\n    }}'

@@ -231,7 +231,8 @@ class Problem:
     def _after(self, state: Any, effects: list[Any]) -> tuple[Any, float]:
         """Return the state after effects, and their cost; in that state total-cost is as at the start again."""
         after, numbers = state.duplicate(), [each for each in effects if hasattr(each, "fluent")]
-        for each in sorted((each for each in effects if not hasattr(each, "fluent")), key=_adds):
+        facts = (each for each in effects if not hasattr(each, "fluent"))
+        for each in sorted(facts, key=lambda each: type(each).__name__ == "AddEffect"):  # what becomes true comes last
             each.apply(after)
         for each in numbers:  # several increases of one number add up
             old = state.fluents[each.fluent.function_id].get(each.fluent.args, 0)
@@ -271,11 +272,6 @@ def _check_asked(asked: Any, domain: Any, problem: str | PathLike[str]) -> None:
         raise PrudentError(
             f"{problem}: minimises {found}; it must minimise (total-cost), to which actions add their costs"
         )
-
-
-def _adds(effect: Any) -> bool:
-    """Return whether an effect makes a fact true: in PDDL that comes after making facts false."""
-    return type(effect).__name__ == "AddEffect"
 
 
 def _parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:

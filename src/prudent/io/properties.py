@@ -10,10 +10,9 @@ here.  Its constants and labels are replaced by their definitions, so that the r
 """
 
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,8 @@ from prudent.runtime.atomic_files import read_bytes
 COST, GOAL = "cost", "goal"
 """The reward structure and the label that are used without a property."""
 
-LISTED, STARTS = 20, 5
-"""The most names, and the most initial states, that a message lists."""
+STARTS = 5
+"""The most initial states that a message lists."""
 
 NEGATED = "the property maximises rewards, so costs are negated rewards: a cost of -5 is a reward of 5"
 """The note of a model whose rewards are maximised."""
@@ -129,54 +128,6 @@ def traps(model: SSP) -> IntArray:
         arc, start = np.flatnonzero(model.probability > 0), model.initial_state[model.initial_probability > 0]
         stuck &= reachable(model.outcome_state[arc], model.successor[arc], model.n_states, start)
     return np.flatnonzero(stuck)
-
-
-@dataclass(frozen=True)
-class Names:
-    """The names in a model that properties can use."""
-
-    labels: Sequence[str]
-    rewards: Sequence[str]  # "" is one without a name
-    variable: str = ""  # a whole number, for a condition where there are no labels
-    place: str = "model"  # how messages name the model
-    constants: Collection[str] = ()
-    only_reward: str = ""  # the one that a property may leave unnamed though Storm would not find it
-
-    def at(self, asked: object) -> str:
-        """Return how messages about a property begin."""
-        return f"{self.place}: property {printable(asked)}"
-
-    def offer(self, asked: str = "") -> str:
-        """Return the known names, and properties in these names that are close to what was asked.
-
-        Examples
-        --------
-        >>> print(Names(["home", "lost"], ["energy"]).offer('R{"energi"}max=? [F "home"]'))  # doctest: +ELLIPSIS
-        labels: "home", "lost"; rewards: "energy"; give property='R{"energy"}min=? [F "home"]' (--property) for ...
-        """
-        words = re.findall(r'"([^"]*)"', asked)
-        goal = f'"{_nearest([*words, GOAL], self.labels)}"'
-        if not self.labels and self.variable:
-            goal = f"{self.variable}=1"
-        steps, reward = f"Tmin=? [F {goal}]", _nearest([*words, COST], self.rewards)
-        named = f'{{"{reward}"}}' if reward else ""
-        total = f"property='R{named}min=? [F {goal}]' (--property) for the total cost until a goal, or {steps}"
-        given = total if self.rewards else f"property='{steps}' (--property)"
-        return (
-            f"labels: {_listed(self.labels)}; rewards: {_listed(self.rewards)}; give {given} for the number of steps; "
-            "any label or condition on states may follow F"
-        )
-
-
-def _nearest(words: Sequence[str], known: Sequence[str]) -> str:
-    """Return the known name that is near to a word, or the first."""
-    near = [name for word in words for name in get_close_matches(word, known, n=1)]
-    return printable([*near, *known, words[-1]][0])
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ["one without a name" if name == "" else f'"{printable(name)}"' for name in names[:LISTED]]
-    return ", ".join([*shown, *([f"{len(names) - LISTED} more"] if len(names) > LISTED else [])]) or "none"
 
 
 def drawn(first: IntArray, initial: Initial | None) -> tuple[Start, tuple[str, ...]]:

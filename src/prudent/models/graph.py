@@ -261,11 +261,6 @@ def peeled(
     return (_by_layer(layer, np.arange(n), arc_start), layer) if (layer >= 0).all() else None
 
 
-def _matrix(source: IntArray, target: IntArray, n: int) -> csr_array:
-    ones = np.ones(len(source), dtype=np.int32)  # parallel arcs add up
-    return csr_array((ones, (source, target)), shape=(n, n))
-
-
 def end_components(
     action_state: IntArray, outcome_start: IntArray, successor: IntArray, n_states: int, candidate: BoolArray
 ) -> tuple[IntArray, BoolArray]:
@@ -284,9 +279,9 @@ def end_components(
         if not inside.any():
             return np.full(n_states, -1, dtype=np.int64), inside
         kept = inside[action_of]
-        _, label = connected_components(
-            _matrix(action_state[action_of[kept]], successor[kept], n_states), connection="strong"
-        )
+        arcs = action_state[action_of[kept]], successor[kept]
+        matrix = csr_array((np.ones(kept.sum(), dtype=np.int32), arcs), shape=(n_states, n_states))
+        _, label = connected_components(matrix, connection="strong")  # parallel arcs add up
         leaves = label[action_state[action_of]] != label[successor]
         dropped = inside & (np.bincount(action_of, weights=leaves, minlength=len(inside)) > 0)
         if not dropped.any():

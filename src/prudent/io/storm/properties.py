@@ -1,14 +1,19 @@
 """What a property asks of a model that Storm reads: which goals, which costs, whether to minimise or maximise."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from prudent.errors import PrudentError, printable
-from prudent.io.properties import COST, GOAL, Names, named_file
+from prudent.io.properties import COST, GOAL, named_file
 from prudent.io.storm.constants import WORD, Kind, value_of
 from prudent.io.storm.model import OVERLAP, TotalReward, listening
+
+LISTED = 20
+"""The most names that a message lists."""
 
 OUTSIDE = "out_of_bounds"
 """Storm's label for the state where runs go if a variable leaves its bounds; it exists only if one does."""
@@ -31,6 +36,54 @@ BUDGET = re.compile(r'P(?:max)?=\? \[true U(?:rew\{"[^"]*"\})?<=(\S+) ')
 
 UNNAMED = re.compile(r'(?<![\w"])R(?=\s*(?:min|max)?\s*=\s*\?)')
 """The operator of a property that names no reward structure."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names in a model that properties can use."""
+
+    labels: Sequence[str]
+    rewards: Sequence[str]  # "" is one without a name
+    variable: str = ""  # a whole number, for a condition where there are no labels
+    place: str = "model"  # how messages name the model
+    constants: Collection[str] = ()
+    only_reward: str = ""  # the one that a property may leave unnamed though Storm would not find it
+
+    def at(self, asked: object) -> str:
+        """Return how messages about a property begin."""
+        return f"{self.place}: property {printable(asked)}"
+
+    def offer(self, asked: str = "") -> str:
+        """Return the known names, and properties in these names that are close to what was asked.
+
+        Examples
+        --------
+        >>> print(Names(["home", "lost"], ["energy"]).offer('R{"energi"}max=? [F "home"]'))  # doctest: +ELLIPSIS
+        labels: "home", "lost"; rewards: "energy"; give property='R{"energy"}min=? [F "home"]' (--property) for ...
+        """
+        words = re.findall(r'"([^"]*)"', asked)
+        goal = f'"{_nearest([*words, GOAL], self.labels)}"'
+        if not self.labels and self.variable:
+            goal = f"{self.variable}=1"
+        steps, reward = f"Tmin=? [F {goal}]", _nearest([*words, COST], self.rewards)
+        named = f'{{"{reward}"}}' if reward else ""
+        total = f"property='R{named}min=? [F {goal}]' (--property) for the total cost until a goal, or {steps}"
+        given = total if self.rewards else f"property='{steps}' (--property)"
+        return (
+            f"labels: {_listed(self.labels)}; rewards: {_listed(self.rewards)}; give {given} for the number of steps; "
+            "any label or condition on states may follow F"
+        )
+
+
+def _nearest(words: Sequence[str], known: Sequence[str]) -> str:
+    """Return the known name that is near to a word, or the first."""
+    near = [name for word in words for name in get_close_matches(word, known, n=1)]
+    return printable([*near, *known, words[-1]][0])
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ["one without a name" if name == "" else f'"{printable(name)}"' for name in names[:LISTED]]
+    return ", ".join([*shown, *([f"{len(names) - LISTED} more"] if len(names) > LISTED else [])]) or "none"
 
 
 def means_are_harmless(wanted: TotalReward, names: Names) -> bool:
