@@ -10,7 +10,7 @@ here.  Its constants and labels are replaced by their definitions, so that the r
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -120,14 +120,10 @@ def traps(model: SSP) -> IntArray:
     A plan that minimises costs avoids them.  Under maximisation the rewards collected there would count, so the
     property must make them goals, too.
     """
-    from prudent.models.amend import leading  # which imports SciPy; models are read without it
-    from prudent.models.graph import reachable
+    from prudent.models.graph import leading, met  # which imports SciPy; models are read without it
 
     stuck = ~leading(model, model.is_goal)
-    if stuck.any():
-        arc, start = np.flatnonzero(model.probability > 0), model.initial_state[model.initial_probability > 0]
-        stuck &= reachable(model.outcome_state[arc], model.successor[arc], model.n_states, start)
-    return np.flatnonzero(stuck)
+    return np.flatnonzero(stuck & met(model) if stuck.any() else stuck)
 
 
 def drawn(first: IntArray, initial: Initial | None) -> tuple[Start, tuple[str, ...]]:
@@ -228,10 +224,7 @@ class PropertiesFile:
     def _expanded(self, name: str, value: Mapping[str, str]) -> str:
         text, missing = self._open(name, value)
         if missing:
-            given = ", ".join(f'"{each}": ...' for each in missing)
-            options = " ".join(f"--const {each}=..." for each in missing)
-            at = f"{self.path}: property {printable(name)}"
-            raise PrudentError(f"{at} leaves {', '.join(missing)} undefined; give constants={{{given}}} ({options})")
+            raise left_undefined(f"{self.path}: property {printable(name)}", missing)
         return text
 
     def _open(self, name: str, value: Mapping[str, str]) -> tuple[str, list[str]]:
@@ -260,6 +253,13 @@ class PropertiesFile:
             return longer
 
         return put(self.text[name], 0), list(missing)
+
+
+def left_undefined(what: str, missing: Sequence[str]) -> PrudentError:
+    """Return the error that something leaves constants undefined."""
+    given = ", ".join(f'"{name}": ...' for name in missing)
+    options = " ".join(f"--const {name}=..." for name in missing)
+    return PrudentError(f"{what} leaves {', '.join(missing)} undefined; give constants={{{given}}} ({options})")
 
 
 def _statements(text: str) -> Iterator[str]:

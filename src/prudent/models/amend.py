@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from prudent.errors import PrudentError, as_number, whole_number
-from prudent.models.graph import towards
+from prudent.models.graph import leading
 from prudent.models.rows import BoolArray, IntArray, by_state, offsets, ranges
 from prudent.models.ssp import SSP, check_model, fresh_name
 
@@ -65,14 +65,6 @@ def amend(
     if horizon_cost is None:
         raise PrudentError("horizon= needs horizon_cost=, the price for not finishing in time; give both")
     return _unrolled(model, n_steps, as_number("horizon_cost", horizon_cost, *FINITE))
-
-
-def leading(model: SSP, marked: BoolArray) -> BoolArray:
-    """Return which states are marked, or can reach a marked state (internal)."""
-    arc = np.flatnonzero(model.probability > 0)
-    hop = towards(model.outcome_state[arc], model.successor[arc], model.n_states, marked)
-    found: BoolArray = marked | (hop >= 0)
-    return found
 
 
 def with_exits(

@@ -20,9 +20,9 @@ from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_w
 from prudent.errors import ModelError, PrudentError, TooLarge
 from prudent.io.formats import load
 from prudent.methods.exact import exact
-from prudent.models.amend import amend, leading
-from prudent.models.graph import ordered_blocks, reachable
-from prudent.models.rows import BoolArray, IntArray, offsets, owner
+from prudent.models.amend import amend
+from prudent.models.graph import leading, met, ordered_blocks
+from prudent.models.rows import BoolArray, IntArray, offsets
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, stage_of
 from prudent.planning.job import Job
@@ -88,7 +88,7 @@ def check(
     arcs = _arcs(model)
     try:
         how = "to reach the gap" if step is None else f"to multiples of {step:g}"
-        known = _findings(prepare(model, None, limits), arcs, how, limits)
+        known = _findings(prepare(model, None, limits), how, limits)
         known["forecast"] = forecast(model, alpha, step, limits)
     except Stopped as stopped:
         known["notes"] += (str(stopped),)
@@ -140,11 +140,9 @@ def _about(model: SSP, which: BoolArray, what: str) -> str:
     return f"{int(which.sum()):,} of the states {what}: {some}{more}"
 
 
-def _findings(prepared: Prepared, arcs: tuple[IntArray, IntArray], how: str, limits: Limits) -> dict[str, Any]:
+def _findings(prepared: Prepared, how: str, limits: Limits) -> dict[str, Any]:
     model = prepared.model
-    arc_start, target = arcs
-    start = model.initial_state[model.initial_probability > 0]
-    found = reachable(owner(arc_start), target, model.n_states, start)
+    found = met(model)
     pruned = prepared.members.state_of < 0
     avoided, notes = prepared.avoided, list(model.notes)
     for which, why in (

@@ -22,8 +22,9 @@ from prudent.engine.cost_step import find_lattice
 from prudent.engine.prepare import prepare
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.errors import PrudentError
-from prudent.models.amend import leading, with_way_out
+from prudent.models.amend import with_way_out
 from prudent.models.build import PartialModel
+from prudent.models.graph import leading
 from prudent.models.rows import IntArray
 from prudent.models.ssp import SSP
 from prudent.runtime.limits import Limits

@@ -12,8 +12,8 @@ from prudent.engine.cost_scale import CostScale
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
-from prudent.models.graph import reachable
-from prudent.models.rows import FloatArray, IntArray, offsets, owner
+from prudent.models.graph import met
+from prudent.models.rows import FloatArray, IntArray, offsets
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
 from prudent.policies.packing import TABLE, packed_choices, unpacked_choices
@@ -189,10 +189,7 @@ class BudgetPolicy:
         if self.prepared.members.state_of[state] >= 0:
             return
         model = self.prepared.model
-        arc = np.flatnonzero(model.probability > 0)
-        source, target = owner(model.action_start)[owner(model.outcome_start)[arc]], model.successor[arc]
-        start = model.initial_state[model.initial_probability > 0]
-        if reachable(source, target, model.n_states, start)[state]:
+        if met(model)[state]:
             why = "no plan that may come there reaches a goal with probability 1"
         else:
             why = "nothing leads to it from the start"

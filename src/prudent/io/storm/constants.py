@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from prudent.errors import PrudentError, needed
+from prudent.io.properties import left_undefined
 from prudent.runtime.atomic_files import read_bytes
 
 DIGITS = 400
@@ -60,11 +61,7 @@ def define(described: Any, asked: Any, reward: str | None, constants: Mapping[st
     missing = [name for name in undefined if name not in constants]
     used = _used_names(described, path, str(asked.get_raw_formula()), reward) if missing else set()
     if missing := [name for name in missing if name in used]:
-        shown = ", ".join(f'"{name}": ...' for name in missing)
-        options = " ".join(f"--const {name}=..." for name in missing)
-        raise PrudentError(
-            f"{place}: the file leaves {', '.join(missing)} undefined; give constants={{{shown}}} ({options})"
-        )
+        raise left_undefined(f"{place}: the file", missing)
     chosen = {name: "true" if known[name].type.is_boolean else 1 for name in undefined} | dict(constants)
     values = {name: value_of(known[name].type, name, value, place) for name, value in chosen.items()}
     defined, instantiated = needed("stormpy", "storm").instantiate_constants(described, values, [asked])
