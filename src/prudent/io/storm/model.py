@@ -19,7 +19,7 @@ from prudent.io.properties import NEGATED, Initial, drawn, started, traps
 from prudent.io.umb.archive import SIZES, Arrays, unpacked
 from prudent.io.umb.names import state_names
 from prudent.io.umb.read import WHERE, TransitionSystem
-from prudent.models.rows import FloatArray, IntArray
+from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
 
@@ -119,16 +119,12 @@ def convert(
         where = stuck[0] if names is None else names[stuck[0]]
         raise PrudentError(f"{place}: state {where!r} has no actions and is not a goal; a dead end must lead to itself")
     cost = _costs(wanted, graph, WHERE)
-    if model.model_type.name == "DTMC" and model.labeling.contains_label(OVERLAP):
-        mixed = np.fromiter(model.labeling.get_states(OVERLAP), dtype=np.int64)
-        mixed = mixed[~is_goal[mixed]]
-        mixed = mixed[_costs(wanted, graph, ("choices",))[graph.arc_start[mixed]] != 0]
-        if len(mixed):  # Storm draws one of several commands and pays their mean reward, which changes the risk
-            where = mixed[0] if names is None else names[mixed[0]]
-            raise PrudentError(
-                f"{place}: in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean of "
-                "their rewards; make their guards disjoint"
-            )
+    for s in _mixed(model, ~is_goal, wanted, graph)[:1]:
+        where = s if names is None else names[s]
+        raise PrudentError(
+            f"{place}: in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean of "
+            "their rewards; make their guards disjoint"
+        )
     if wanted.most:
         cost, notes = 0.0 - cost, (*notes, NEGATED)  # without negative zeros
     found = graph.model(~is_goal, cost, start, names, name, notes)
@@ -194,6 +190,15 @@ def _padded(variable: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
         return variable
     kind = variable["type"]
     return {"padding": kind.get("size", SIZES[kind["type"]]) + variable.get("is-optional", False)}
+
+
+def _mixed(model: Any, acting: BoolArray, wanted: TotalReward, graph: TransitionSystem) -> IntArray:
+    """Return the states of a chain where Storm draws one of several commands and pays their mean: another risk."""
+    if model.model_type.name != "DTMC" or not model.labeling.contains_label(OVERLAP):
+        return np.empty(0, dtype=np.int64)
+    mixed = np.fromiter(model.labeling.get_states(OVERLAP), dtype=np.int64)
+    mixed = mixed[acting[mixed]]
+    return np.asarray(mixed[_costs(wanted, graph, ("choices",))[graph.arc_start[mixed]] != 0])
 
 
 def _costs(wanted: TotalReward, graph: TransitionSystem, where: Iterable[str]) -> FloatArray:
