@@ -15,8 +15,7 @@ import numpy as np
 
 import prudent
 from prudent.domains.inventory import HOLDING, PRICE, REVENUE, SWING
-from prudent.models.build import merge_outcomes
-from prudent.models.rows import starts
+from prudent.models.rows import merge_outcomes, starts
 
 STAGES, TURNS = 10, 3
 

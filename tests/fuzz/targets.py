@@ -29,7 +29,7 @@ from prudent.engine.sweep.levels import LevelSweep
 from prudent.io import checkpoint as checkpoint_file
 from prudent.io import json as json_file
 from prudent.io import plan as plan_file
-from prudent.io.pddl.problem import Problem
+from prudent.io.pddl import Problem
 from prudent.io.properties import PropertiesFile
 from prudent.io.sealed import seal, unseal
 from prudent.io.study import key_of

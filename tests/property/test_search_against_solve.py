@@ -8,7 +8,7 @@ from plans import domain
 from prudent.domains.registry import DOMAINS
 from prudent.engine.prepare import prepare
 from prudent.engine.values.expected_cost import least_expected_cost
-from prudent.models.partial import as_function
+from prudent.models.build import as_function
 from prudent.planning import search
 from strategies import examples, priced_model
 

@@ -14,7 +14,7 @@ from prudent.errors import PrudentError, numeral, printable, whole_number
 from prudent.models.build import build
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
-from prudent.runtime.atomic_files import refusing
+from prudent.runtime.atomic_files import check_plain, refusing
 
 START, GOAL = "717554", "774827"
 DIGITS = 7  # a duration is cut to this many characters of its text
@@ -34,8 +34,8 @@ def read_traffic(path: str | PathLike[str]) -> dict[str, list[Edge]]:
     """
     path = Path(path)
     with refusing(path, "cannot be read"):
-        if path.exists() and not path.is_file():
-            raise PrudentError(f"{path}: cannot be read: it is not a plain file; give the path of one")
+        if path.exists():
+            check_plain(path)
         with path.open(newline="", encoding="utf-8") as file:
             return parse_traffic(file, path)
 

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from prudent.errors import PrudentError, as_number
-from prudent.io.rewards import check_rule, costs_of
-from prudent.models.build import from_arrays, merge_outcomes
-from prudent.models.rows import BoolArray, FloatArray, IntArray, starts
+from prudent.io.properties import check_rule, costs_of
+from prudent.models.build import from_arrays
+from prudent.models.rows import BoolArray, FloatArray, IntArray, merge_outcomes, starts
 from prudent.models.ssp import SSP
 
 REAL = "biuf"

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError, as_number, naming, numeral, whole_number
+from prudent.models.build import goal_set
 from prudent.models.estimate import Estimate
-from prudent.models.partial import goal_set
 from prudent.models.rows import offsets
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prudent.errors import PrudentError
-from prudent.io import drn, json
-from prudent.io.pddl import problem as pddl
+from prudent.io import json, pddl
 from prudent.io.properties import Initial
 from prudent.io.storm import files as storm
 from prudent.io.umb import read as umb_read
@@ -35,8 +34,8 @@ MODEL_FORMATS = {
     ".json": Format(json.parse, json.content_of),
     ".json.gz": Format(json.parse, json.content_of),
     ".umb": Format(umb_read.parse, umb_write.content_of),
-    ".drn": Format(storm.read_explicit, drn.content_of, through_storm=True),
-    ".drn.gz": Format(storm.read_explicit, drn.content_of, through_storm=True),
+    ".drn": Format(storm.read_explicit, storm.content_of, through_storm=True),
+    ".drn.gz": Format(storm.read_explicit, storm.content_of, through_storm=True),
     ".pddl": Format(pddl.model_of),
     **dict.fromkeys((".prism", ".nm", ".pm", ".jani"), Format(storm.read, through_storm=True)),
 }

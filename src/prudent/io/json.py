@@ -34,8 +34,8 @@ import numpy as np
 from prudent.errors import Defect, ModelError, PrudentError, naming, printable
 from prudent.io.untrusted import checked, document, gunzipped, shown, utf8
 from prudent.models.intervals import Intervals
-from prudent.models.rows import FloatArray, offsets, owner, starts
-from prudent.models.ssp import SSP, SUM_TOLERANCE, repeated
+from prudent.models.rows import MOST_LIKELY, offsets, owner, starts
+from prudent.models.ssp import LARGEST, SSP, repeated
 
 FORMAT, VERSION = "prudent-ssp", 1
 
@@ -52,6 +52,13 @@ OUTCOME: dict[str, type] = {"p": float, "to": str, "cost": float}
 
 MORE: dict[str, type] = dict.fromkeys(("count", "low", "high"), float)
 """The fields that an outcome may have besides."""
+
+RANGES = {
+    "p": ("probability", 0, MOST_LIKELY, "probabilities lie between 0 and 1"),
+    "cost": ("cost", -LARGEST, LARGEST, "costs are finite numbers"),
+    "count": ("count", 0, LARGEST, "counts are finite numbers, at least 0"),
+}
+"""What numbers of an outcome mean, the least and the largest one, and how messages put it."""
 
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -191,41 +198,30 @@ def _names(acting: dict[str, None], goals: list[Any], content: Any) -> list[str]
 
 
 def _outcomes(rows: list[Any], states: _States) -> dict[str, Any]:
-    """Return the arrays of all outcomes."""
-    more = _extras(rows)
-    table = _columns([{name: row[name] for name in OUTCOME} for row in rows] if more else rows, OUTCOME)
+    """Return the arrays of all outcomes, with counts and bounds if there are any."""
+    fields = OUTCOME
     try:
-        probability, cost = (np.array(table[name], dtype=np.float64) for name in ("p", "cost"))
-        found = {"probability": probability, "successor": states.numbers(table["to"]), "cost": cost}
-    except (KeyError, OverflowError):
+        if not (set(map(type, rows)) <= {dict} and set(map(len, rows)) <= {len(OUTCOME)}):
+            fields = OUTCOME | MORE
+            none = dict.fromkeys(MORE, math.nan)
+            rows = [none | {name: value for name, value in row.items() if value is not None} for row in rows]
+        table = _columns(rows, fields)
+        array = {name: np.array(table[name], dtype=np.float64) for name, kind in fields.items() if kind is float}
+        found: dict[str, Any] = {"probability": array.pop("p"), "cost": array.pop("cost")}
+        found["successor"] = states.numbers(table["to"])
+    except (AttributeError, KeyError, OverflowError):
         raise PrudentError("an outcome is malformed") from None
-    if "count" in more:
-        found["count"] = more["count"]
-    if "low" in more:
-        low, high = (np.where(np.isnan(more[name]), probability, more[name]) for name in ("low", "high"))
-        found["intervals"] = Intervals(low, high)
-    return found
-
-
-def _extras(rows: list[Any]) -> dict[str, FloatArray]:
-    """Return the counts and the bounds of all outcomes, nan where there are none."""
-    if set(map(type, rows)) <= {dict} and set(map(len, rows)) <= {len(OUTCOME)}:
-        return {}
-    try:
-        every = [{name: math.nan if row.get(name) is None else row[name] for name in MORE} for row in rows]
-        table = _columns(every, MORE)
-        found = {name: np.array(column, dtype=np.float64) for name, column in table.items()}
-        alike = all(row.keys() <= {*OUTCOME, *MORE} and row.keys() >= OUTCOME.keys() for row in rows)
-    except (AttributeError, OverflowError):
-        alike = False
-    if not alike:
-        raise PrudentError("an outcome is malformed")
-    count, low, high = found.values()
-    if not ((np.isnan(low) & np.isnan(high)) | ((low >= 0) & (low <= high) & (high <= 1 + SUM_TOLERANCE))).all():
+    if not array:
+        return found
+    count, low, high = array.values()
+    exact = np.isnan(low) & np.isnan(high)
+    if not (exact | ((low >= 0) & (low <= high) & (high <= MOST_LIKELY))).all():
         raise PrudentError("a bound is malformed")
+    if not exact.all():
+        found["intervals"] = Intervals(*(np.where(exact, found["probability"], ends) for ends in (low, high)))
     if np.isnan(count).any() and not np.isnan(count).all():
         raise PrudentError("some outcomes have a count and others have none; give a count to all of them, or to none")
-    return {name: values for name, values in found.items() if not np.isnan(values).all()}
+    return found if np.isnan(count).any() else found | {"count": count}
 
 
 def _mended(content: Any, problems: _Problems) -> tuple[dict[str, list[Any]], _States, dict[int, float]]:
@@ -270,24 +266,15 @@ def _mended(content: Any, problems: _Problems) -> tuple[dict[str, list[Any]], _S
 
 def _check_outcome(outcome: Any, at: str, who: str, states: _States) -> None:
     _check_fields(outcome, at, tuple(OUTCOME), optional=tuple(MORE))
-    p = checked(outcome["p"], float, f"{at}.p")
-    if not 0 <= p <= 1 + SUM_TOLERANCE:
-        raise PrudentError(f"{at}: {who} has an outcome of probability {p}; probabilities lie between 0 and 1")
-    price = checked(outcome["cost"], float, f"{at}.cost")
-    if not math.isfinite(price):
-        raise PrudentError(f"{at}: {who} has an outcome of cost {price}; costs are finite numbers")
+    for name, (what, least, most, rule) in RANGES.items():
+        value = checked(outcome.get(name, 0), float, f"{at}.{name}")
+        if not least <= value <= most:
+            raise PrudentError(f"{at}: {who} has an outcome of {what} {value}; {rule}")
     states.number(outcome["to"], f"{at}.to")
-    _check_extras(outcome, at, who)
-
-
-def _check_extras(outcome: Any, at: str, who: str) -> None:
-    count = checked(outcome.get("count", 0), float, f"{at}.count")
-    if not 0 <= count < math.inf:
-        raise PrudentError(f"{at}: {who} has an outcome of count {count}; counts are finite numbers, at least 0")
     if ("low" in outcome) != ("high" in outcome):
         raise PrudentError(f"{at}: {who} has an outcome with only one of low and high; give both, or neither")
     low, high = (checked(outcome.get(name, 0), float, f"{at}.{name}") for name in ("low", "high"))
-    if not 0 <= low <= high <= 1 + SUM_TOLERANCE:
+    if not 0 <= low <= high <= MOST_LIKELY:
         raise PrudentError(f"{at}: {who} has an outcome of low {low}, high {high}; 0 <= low <= high <= 1 must hold")
 
 
@@ -370,16 +357,12 @@ def text_of(model: SSP) -> str:
     return "".join([*parts, "\n}"])
 
 
-def extras_of(model: SSP) -> dict[str, FloatArray]:
-    """Return what else a file holds for each outcome: counts, and bounds on probabilities, if the model has them."""
-    found = {} if model.count is None else {"count": model.count}
-    return found if model.intervals is None else found | {"low": model.intervals.low, "high": model.intervals.high}
-
-
 def _transitions(model: SSP, quoted: list[str], action: list[str]) -> list[str]:
-    more = [""] * model.n_outcomes
-    for name, values in extras_of(model).items():
-        more = [f'{text},\n     "{name}": {value!r}' for text, value in zip(more, values.tolist(), strict=True)]
+    more, sets = [""] * model.n_outcomes, model.intervals
+    bounds = (None, None) if sets is None else (sets.low, sets.high)
+    for name, values in zip(MORE, (model.count, *bounds), strict=True):
+        if values is not None:
+            more = [f'{text},\n     "{name}": {value!r}' for text, value in zip(more, values.tolist(), strict=True)]
     columns = model.probability.tolist(), model.successor.tolist(), model.cost.tolist(), more
     outcomes = [
         f'{{\n     "p": {p!r},\n     "to": {quoted[t]},\n     "cost": {c!r}{extra}\n    }}'

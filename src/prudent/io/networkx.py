@@ -11,7 +11,7 @@ A distribution without a longest duration is cut off only on request: with ``tai
 then holds except for runs with such a duration, at most 2q of the runs for each edge taken.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,15 +109,16 @@ def from_networkx(
     for node in first:
         if node not in leads:
             raise PrudentError(f"there is no path from start {node!r} to goal {goal!r}")
+    keys = {"keys": True} if graph.is_multigraph() else {}
 
     def actions(node: Hashable) -> dict[Hashable, list[tuple[float, Hashable, float]]]:
-        if node in goals:
-            return {}
-        return {
-            action: [(p, target, t) for t, p in durations(_time(data, time, where), grid, f"{time!r} of {where}")]
-            for action, target, data, where in _edges(graph, node)
-            if target in leads
-        }
+        found: dict[Hashable, list[tuple[float, Hashable, float]]] = {}
+        for _, target, *key, data in [] if node in goals else graph.edges(node, data=True, **keys):
+            if target in leads:
+                where = f"edge {(node, target, *key)!r}"
+                times = durations(_time(data, time, where), grid, f"{time!r} of {where}")
+                found[(target, *key) if key else target] = [(p, target, t) for t, p in times]
+        return found
 
     return build(first, actions, name=name, max_states=len(graph))
 
@@ -136,16 +137,6 @@ def _chances(start: Any) -> list[tuple[Any, float]]:
             f"start is {start!r}; it must be a node, or {{node: probability}} with probabilities that sum to 1"
         )
     return found
-
-
-def _edges(graph: Any, node: Hashable) -> Iterator[tuple[Hashable, Hashable, Mapping[str, Any], str]]:
-    """Yield action, next node, attributes and a name of each edge that leaves a node."""
-    for target, data in graph.adj[node].items():
-        if graph.is_multigraph():
-            for key, attributes in data.items():
-                yield (target, key), target, attributes, f"edge {(node, target, key)!r}"
-        else:
-            yield target, target, data, f"edge {(node, target)!r}"
 
 
 def _time(data: Mapping[str, Any], attribute: str, where: str) -> Any:

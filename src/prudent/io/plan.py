@@ -36,7 +36,7 @@ from prudent.policies.unrolled import UnrolledPolicy
 from prudent.results.plan import FIELDS, NOT_FINITE, STATUS, Exploration, Plan
 from prudent.runtime.limits import Limits
 
-__all__ = ["content_of", "parse"]
+__all__ = ["NUMBERS", "content_of", "in_json", "parse"]
 
 FORMAT, VERSION = "prudent-plan", 1
 DEVICES = ("cpu", "gpu")
@@ -68,14 +68,14 @@ def content_of(plan: Plan) -> bytes:
         "device": plan.device,
         "notes": list(plan.notes),
         "objective": None if plan.objective is None else list(astuple(plan.objective)),
-        **{name: _text(getattr(plan, name)) for name in NUMBERS},
+        **{name: in_json(getattr(plan, name)) for name in NUMBERS},
     }
     if plan.goal_probability < 1:
         content["goal_probability"] = plan.goal_probability
     if plan.explored is not None:
         content["explored"] = list(astuple(plan.explored))
     if plan.nominal is not None and plan.intervals is not None:
-        content["nominal"] = [_text(number) for number in astuple(plan.nominal)]
+        content["nominal"] = [in_json(number) for number in astuple(plan.nominal)]
         tensors |= {"low": plan.intervals.low, "high": plan.intervals.high}
     return seal(FORMAT, content, tensors)
 
@@ -255,6 +255,6 @@ def _prepared_digest(prepared: Prepared, n_states: int) -> str:
     return digest.hexdigest()
 
 
-def _text(number: float) -> float | str:
-    """Return a number for JSON; infinities and nan, which JSON does not have, as text that float() reads."""
-    return number if math.isfinite(number) else str(number)
+def in_json(value: Any) -> Any:
+    """Return a value for JSON: infinities and nan, which JSON does not have, as text that float() reads."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,7 +1,8 @@
 """Properties: which costs, goals and start are meant, for what a file or an object leaves open.
 
 A property names costs and goals in the words of PRISM and Storm: ``R{"cost"}min=? [F "goal"]``.  Files may name several
-initial states without probabilities.
+initial states without probabilities.  Rewards of other packages become costs by a rule or a function, the argument
+``cost=``.
 
 A file of properties, as PRISM and Storm keep them (``--property FILE.props:NAME``), holds properties, each with a name
 in front or known by its number, and may define constants and labels for them.  Only the chosen property has to be valid
@@ -11,8 +12,7 @@ here.  Its constants and labels are replaced by their definitions, so that the r
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ from prudent.runtime.atomic_files import read_bytes
 COST, GOAL = "cost", "goal"
 """The reward structure and the label that are used without a property."""
 
-LISTED, STARTS = 20, 5
-"""The most names, and the most initial states, that a message lists."""
+STARTS = 5
+"""The most initial states that a message lists."""
 
 NEGATED = "the property maximises rewards, so costs are negated rewards: a cost of -5 is a reward of 5"
 """The note of a model whose rewards are maximised."""
@@ -39,6 +39,17 @@ Start = tuple[IntArray, FloatArray]
 
 Initial = Hashable | Mapping[Any, float]
 """A state, or {state: probability}."""
+
+CostRule = str | Callable[[Any, Any, float, Any], float]
+"""The name of a rule, or a function (state, action, reward, next state) -> cost."""
+
+RULES = {
+    "negative reward": "a reward of r costs -r, so the total cost is minus the return",
+    "as given": "the numbers are costs already",
+    "steps": "every action costs 1, whatever its reward",
+}
+"""Each rule with what it means."""
+
 
 REFERENCE = re.compile(r'([^"\[\]?]+\.(?:props|pctl|prctl))(?::(.*))?', re.IGNORECASE | re.DOTALL)
 """The path of a file of properties, then the name of one; no property reads like that."""
@@ -56,6 +67,31 @@ WORD = re.compile(r'\{\s*"[^"]*"|"([^"]*)"|\b([A-Za-z_]\w*)')
 
 LONGEST, DEEPEST = 100_000, 50
 """How long a property may become with its constants and labels in place, and how deeply these may be nested."""
+
+
+def check_rule(cost: object) -> str:
+    """Return the name of a rule, or refuse what is not one."""
+    if not isinstance(cost, str) or cost not in RULES:
+        known = ", ".join(f"{name!r} ({meaning})" for name, meaning in RULES.items())
+        raise PrudentError(f"cost is {cost!r}; it must be one of {known}")
+    return cost
+
+
+def check_rule_or_function(cost: object) -> CostRule:
+    """Return the name of a rule, or a function; refuse what is neither."""
+    return cost if callable(cost) else check_rule(cost)
+
+
+def costs_of(rule: str, reward: Any) -> Any:
+    """Return what a reward, or an array of them, costs by a rule."""
+    if rule == "steps":
+        return np.ones_like(reward, dtype=np.float64)
+    return 0.0 - reward if rule == "negative reward" else reward  # 0.0 - r has no negative zeros
+
+
+def cost_of(rule: CostRule, state: Hashable, action: Any, reward: Any, target: Hashable) -> Any:
+    """Return what one step costs by a rule or a function."""
+    return costs_of(rule, reward) if isinstance(rule, str) else rule(state, action, reward, target)
 
 
 def reward_property(text: str) -> tuple[str | None, str, bool]:
@@ -84,55 +120,10 @@ def traps(model: SSP) -> IntArray:
     A plan that minimises costs avoids them.  Under maximisation the rewards collected there would count, so the
     property must make them goals, too.
     """
-    from prudent.models.amend import leading  # which imports SciPy; models are read without it
-    from prudent.models.graph import reachable
+    from prudent.models.graph import leading, met  # which imports SciPy; models are read without it
 
     stuck = ~leading(model, model.is_goal)
-    if stuck.any():
-        arc, start = np.flatnonzero(model.probability > 0), model.initial_state[model.initial_probability > 0]
-        stuck &= reachable(model.outcome_state[arc], model.successor[arc], model.n_states, start)
-    return np.flatnonzero(stuck)
-
-
-@dataclass(frozen=True)
-class Names:
-    """The names in a model that properties can use."""
-
-    labels: Sequence[str]
-    rewards: Sequence[str]  # "" is one without a name
-    variable: str = ""  # a whole number, for a condition where there are no labels
-
-    def offer(self, asked: str = "") -> str:
-        """Return the known names, and properties in these names that are close to what was asked.
-
-        Examples
-        --------
-        >>> print(Names(["home", "lost"], ["energy"]).offer('R{"energi"}max=? [F "home"]'))  # doctest: +ELLIPSIS
-        labels: "home", "lost"; rewards: "energy"; give property='R{"energy"}min=? [F "home"]' (--property) for ...
-        """
-        words = re.findall(r'"([^"]*)"', asked)
-        goal = f'"{_nearest([*words, GOAL], self.labels)}"'
-        if not self.labels and self.variable:
-            goal = f"{self.variable}=1"
-        steps, reward = f"Tmin=? [F {goal}]", _nearest([*words, COST], self.rewards)
-        named = f'{{"{reward}"}}' if reward else ""
-        total = f"property='R{named}min=? [F {goal}]' (--property) for the total cost until a goal, or {steps}"
-        given = total if self.rewards else f"property='{steps}' (--property)"
-        return (
-            f"labels: {_listed(self.labels)}; rewards: {_listed(self.rewards)}; give {given} for the number of steps; "
-            "any label or condition on states may follow F"
-        )
-
-
-def _nearest(words: Sequence[str], known: Sequence[str]) -> str:
-    """Return the known name that is near to a word, or the first."""
-    near = [name for word in words for name in get_close_matches(word, known, n=1)]
-    return printable([*near, *known, words[-1]][0])
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ["one without a name" if name == "" else f'"{printable(name)}"' for name in names[:LISTED]]
-    return ", ".join([*shown, *([f"{len(names) - LISTED} more"] if len(names) > LISTED else [])]) or "none"
+    return np.flatnonzero(stuck & met(model) if stuck.any() else stuck)
 
 
 def drawn(first: IntArray, initial: Initial | None) -> tuple[Start, tuple[str, ...]]:
@@ -233,10 +224,7 @@ class PropertiesFile:
     def _expanded(self, name: str, value: Mapping[str, str]) -> str:
         text, missing = self._open(name, value)
         if missing:
-            given = ", ".join(f'"{each}": ...' for each in missing)
-            options = " ".join(f"--const {each}=..." for each in missing)
-            at = f"{self.path}: property {printable(name)}"
-            raise PrudentError(f"{at} leaves {', '.join(missing)} undefined; give constants={{{given}}} ({options})")
+            raise left_undefined(f"{self.path}: property {printable(name)}", missing)
         return text
 
     def _open(self, name: str, value: Mapping[str, str]) -> tuple[str, list[str]]:
@@ -265,6 +253,13 @@ class PropertiesFile:
             return longer
 
         return put(self.text[name], 0), list(missing)
+
+
+def left_undefined(what: str, missing: Sequence[str]) -> PrudentError:
+    """Return the error that something leaves constants undefined."""
+    given = ", ".join(f'"{name}": ...' for name in missing)
+    options = " ".join(f"--const {name}=..." for name in missing)
+    return PrudentError(f"{what} leaves {', '.join(missing)} undefined; give constants={{{given}}} ({options})")
 
 
 def _statements(text: str) -> Iterator[str]:

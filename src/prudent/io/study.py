@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from prudent.errors import PrudentError, naming
-from prudent.io.plan import NUMBERS
+from prudent.io.plan import NUMBERS, in_json
 from prudent.io.untrusted import checked, document, shown, utf8
 from prudent.results.study import FIELDS, Row
 from prudent.runtime.atomic_files import append_bytes, check_place, read_bytes, write_bytes
@@ -48,14 +48,14 @@ class StudyFile:
 
     def add(self, row: Row) -> None:
         """Keep a row."""
-        kept = {name: _kept(row[name]) for name in FIELDS}
-        own = plain({name: _kept(row[name]) for name in self.parameters})
+        kept = {name: in_json(row[name]) for name in FIELDS}
+        own = plain({name: in_json(row[name]) for name in self.parameters})
         append_bytes(self.path, json.dumps({**own, **kept}, allow_nan=False).encode() + b"\n")
 
 
 def key_of(row: Row, parameters: Sequence[str]) -> str:
     """Return what identifies a combination: its parameters and alpha, as text."""
-    return json.dumps(list(plain({name: _kept(row[name]) for name in (*parameters, "alpha")}).values()))
+    return json.dumps(list(plain({name: in_json(row[name]) for name in (*parameters, "alpha")}).values()))
 
 
 def check_lasting(name: str, value: Any) -> None:
@@ -112,10 +112,6 @@ def _number(value: Any, name: str, texts: Sequence[str]) -> float:
     if not math.isfinite(number):
         raise PrudentError(f"{name} is {shown(value)}; it must be {wanted}")
     return float(number)
-
-
-def _kept(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _difference(found: dict[str, Any], wanted: dict[str, Any]) -> str:

@@ -245,30 +245,6 @@ def lower_behind(counters, part, arc_start, target, cost, least, lowered, change
 
 
 @njit(cache=True)
-def reached(arc_start, target, start):
-    """Return which nodes can be reached from the nodes ``start``."""
-    n = len(arc_start) - 1
-    found = np.zeros(n, dtype=np.bool_)
-    stack = np.empty(n, dtype=np.int64)
-    top = 0
-    for s in start:
-        if not found[s]:
-            found[s] = True
-            stack[top] = s
-            top += 1
-    while top > 0:
-        top -= 1
-        i = stack[top]
-        for j in range(arc_start[i], arc_start[i + 1]):
-            t = target[j]
-            if not found[t]:
-                found[t] = True
-                stack[top] = t
-                top += 1
-    return found
-
-
-@njit(cache=True)
 def next_hops(enter_start, enter_source, marked):
     """Return for each node the next one on a shortest path to a marked node; -1 at marked nodes and without a path.
 

@@ -51,7 +51,7 @@ from prudent.engine.values.expected_cost import Expected, least_expected_cost, s
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.questions import Base, Terms
 from prudent.methods.exact import Explored
-from prudent.models.amend import with_way_out
+from prudent.models.amend import with_exits
 from prudent.models.graph import end_components
 from prudent.models.rows import BoolArray, FloatArray, offsets
 from prudent.models.ssp import SSP
@@ -196,8 +196,9 @@ def with_arrivals(model: SSP) -> tuple[SSP, BoolArray]:
         np.ones(model.n_actions, dtype=bool),
     )
     endless = component >= 0
-    ending = model.with_actions(~endless[model.action_state])
-    return with_way_out(ending, 0.0, np.flatnonzero(model.is_goal)), endless
+    names = None if model.state_names is None else [*model.state_names, object()]
+    goals = np.flatnonzero(model.is_goal)
+    return with_exits(model, ~endless[model.action_state], goals, 0.0, names), endless
 
 
 def finishing(prepared: Prepared, most: int, limits: Limits) -> LeastChances:

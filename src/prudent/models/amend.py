@@ -4,14 +4,14 @@ There are two: a price for getting stuck, and a limit on the number of actions w
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from prudent.errors import PrudentError, as_number, whole_number
-from prudent.models.graph import reachable, towards
-from prudent.models.rows import BoolArray, IntArray, offsets, ranges, starts
+from prudent.models.graph import leading
+from prudent.models.rows import BoolArray, IntArray, by_state, offsets, ranges
 from prudent.models.ssp import SSP, check_model, fresh_name
 
 STUCK, LATE = "stuck", "late"
@@ -67,53 +67,51 @@ def amend(
     return _unrolled(model, n_steps, as_number("horizon_cost", horizon_cost, *FINITE))
 
 
-def met(model: SSP) -> BoolArray:
-    """Return which states runs can be in, whatever is played (internal)."""
-    arc = np.flatnonzero(model.probability > 0)
-    start = model.initial_state[model.initial_probability > 0]
-    return reachable(model.outcome_state[arc], model.successor[arc], model.n_states, start)
+def with_exits(
+    model: SSP,
+    kept: BoolArray,
+    out: IntArray,
+    price: float,
+    state_names: Sequence[Hashable] | None,
+    exit_names: Sequence[Hashable] | None = None,
+) -> SSP:
+    """Return the model with the actions kept and, in each of the states ``out``, one more (internal).
 
-
-def leading(model: SSP, marked: BoolArray) -> BoolArray:
-    """Return which states are marked, or can reach a marked state (internal)."""
-    arc = np.flatnonzero(model.probability > 0)
-    hop = towards(model.outcome_state[arc], model.successor[arc], model.n_states, marked)
-    found: BoolArray = marked | (hop >= 0)
-    return found
+    These actions lead to one more state, the last, at this price; without names of theirs, no action has one.
+    """
+    taken, end, alone = np.flatnonzero(kept[model.outcome_action]), model.n_states, np.ones(len(out), dtype=np.int64)
+    action_start, outcome_start, action, outcome = by_state(
+        np.append(model.action_state[kept], out), np.append(np.diff(model.outcome_start)[kept], alone), end + 1
+    )
+    if exit_names is not None:
+        actions = model.names[1]
+        exit_names = [*(actions[a] for a in np.flatnonzero(kept).tolist()), *exit_names]
+    return SSP(
+        action_start=action_start,
+        outcome_start=outcome_start,
+        probability=np.append(model.probability[taken], np.ones(len(out)))[outcome],
+        successor=np.append(model.successor[taken], end * alone)[outcome],
+        cost=np.append(model.cost[taken], price * alone)[outcome],
+        initial_state=model.initial_state,
+        initial_probability=model.initial_probability,
+        state_names=state_names,
+        action_names=None if exit_names is None else [exit_names[a] for a in action.tolist()],
+        name=model.name,
+        notes=model.notes,
+        **model.known_of(np.append(taken, -alone)[outcome]),
+    )
 
 
 def with_way_out(model: SSP, price: float, trap: IntArray, doubt: IntArray | None = None) -> SSP:
     """Return the model with giving up as the only action in traps, and one more in states in doubt (internal)."""
     doubt = np.zeros(0, dtype=np.int64) if doubt is None else doubt
-    out = np.concatenate([trap, doubt])
-    if len(out) == 0:
+    if len(trap) + len(doubt) == 0:
         return model
-    state_of, action_of, stuck = model.action_state, model.outcome_action, model.n_states
-    kept = np.flatnonzero(~np.isin(state_of, trap))
-    order = np.argsort(np.concatenate([state_of[kept], out]), kind="stable")
-    n_actions = len(order)
-    rank = np.full(model.n_actions + len(out), -1)
-    rank[np.concatenate([kept, model.n_actions + np.arange(len(out))])[order]] = np.arange(n_actions)
-    outcome = np.flatnonzero(rank[action_of] >= 0)
-    row = np.concatenate([rank[action_of[outcome]], rank[model.n_actions :]])
-    by_row = np.argsort(row, kind="stable")
     states, actions = model.names
     also = fresh_name("give up", set(actions)) if len(doubt) else ""
-    names = [actions[a] for a in kept.tolist()] + ["give up"] * len(trap) + [also] * len(doubt)
-    return SSP(
-        action_start=starts(np.concatenate([state_of[kept], out])[order], stuck + 1),
-        outcome_start=starts(row, n_actions),
-        probability=np.concatenate([model.probability[outcome], np.ones(len(out))])[by_row],
-        successor=np.concatenate([model.successor[outcome], np.full(len(out), stuck)])[by_row],
-        cost=np.concatenate([model.cost[outcome], np.full(len(out), price)])[by_row],
-        initial_state=model.initial_state,
-        initial_probability=model.initial_probability,
-        state_names=[*states, fresh_name(STUCK, states)],
-        action_names=[names[i] for i in order],
-        name=model.name,
-        notes=model.notes,
-        **model.known_of(np.concatenate([outcome, np.full(len(out), -1)])[by_row]),
-    )
+    names = ["give up"] * len(trap) + [also] * len(doubt)
+    kept, out = ~np.isin(model.action_state, trap), np.concatenate([trap, doubt])
+    return with_exits(model, kept, out, price, [*states, fresh_name(STUCK, states)], names)
 
 
 def _unrolled(model: SSP, horizon: int, price: float) -> SSP:

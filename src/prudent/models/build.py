@@ -1,17 +1,28 @@
-"""An SSP from a successor function, a table or arrays."""
+"""An SSP from a successor function, a table or arrays; the partial model, explored so far, of a function."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.errors import ModelError, PrudentError
-from prudent.models.partial import LARGEST, Outcomes, PartialModel, Successors, goal_problem, goal_set
-from prudent.models.rows import BoolArray, FloatArray, IntArray
-from prudent.models.ssp import SHOWN, SSP
+from prudent.models.rows import MOST_LIKELY, by_state
+from prudent.models.ssp import SHOWN, SSP, fresh_name
 from prudent.runtime.progress import Progress
+
+UNEXPLORED = "unexplored"
+"""The goal of runs that leave the explored part; it gets primes if a state has that name."""
+
+MISSING_RETURN = "actions({0}) returned None, and {0} is not among the goals; is a return missing?"
+MISSING_ENTRY = "the table has no entry for {0}, which is not among the goals; add its actions, or add it to the goals"
+"""The messages for a state without actions that is not a goal."""
+
+Outcomes = Iterable[tuple[float, Hashable, float]]
+Successors = Callable[[Any], Mapping[Any, Outcomes] | None]
 
 
 def build(
@@ -118,31 +129,212 @@ def from_arrays(
     return model
 
 
-def merge_outcomes(
-    action: IntArray, successor: IntArray, cost: FloatArray, probability: FloatArray
-) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Add up the probabilities of outcomes with equal action, successor and cost; return outcomes in this order."""
-    order, new = _sorted_by(action, successor, cost)
-    action, successor, cost, probability = action[order], successor[order], cost[order], probability[order]
-    # Invalid probabilities are not added up, so that the model rejects them.
-    if new.all() or not (probability.min() >= 0 and probability.max() <= LARGEST):
-        return action, successor, cost, probability
-    first = np.flatnonzero(new)
-    return action[first], successor[first], cost[first], np.add.reduceat(probability, first)
+class PartialModel:
+    """States met so far, numbered as they are met, and the actions of those that were expanded."""
+
+    def __init__(
+        self,
+        initial: Hashable | Mapping[Any, float],
+        actions: Successors | Mapping[Any, Mapping[Any, Outcomes]],
+        goals: Iterable[Hashable] | None,
+        name: str,
+    ) -> None:
+        missing = MISSING_RETURN
+        if isinstance(actions, Mapping):
+            actions, missing = actions.get, MISSING_ENTRY
+        elif not callable(actions):
+            kind = type(actions).__name__
+            raise PrudentError(f"actions is of type {kind}; give the initial state first, then a function or a table")
+        try:
+            start = dict(initial) if isinstance(initial, Mapping) else {initial: 1.0}
+        except TypeError:
+            raise PrudentError(f"initial is {initial!r}; states must be hashable (a tuple, not a list)") from None
+        self.actions, self.goals, self.name, self._missing = actions, goal_set(goals), name, missing
+        self.states: list[Hashable] = []
+        self._index: dict[Hashable, int] = {}
+        self.initial_state = [self._number(state) for state in start]
+        self._initial_probability = [_number(p, "initial probability") for p in start.values()]
+        self.expanded = array("q")  # the states' numbers, in the order in which they were expanded
+        self._row: dict[int, int] = {}  # the position of a state there
+        self._action_names: list[Hashable] = []
+        self._action_start, self._outcome_start = array("q", [0]), array("q", [0])  # as in SSP, of expanded states
+        self.probability, self.successor, self.cost = array("d"), array("q"), array("d")
+        self.narrowed: set[int] = set()  # expanded states of which not all actions are kept
+        self._problems: list[str] = []
+
+    def is_expanded(self, number: int) -> bool:
+        """Return whether a state was expanded."""
+        return number in self._row
+
+    def is_goal(self, number: int) -> bool:
+        """Return whether a state is known to be a goal: it is listed as one, or it was expanded and has no actions."""
+        if self.goals is not None:
+            return self.states[number] in self.goals
+        row = self._row.get(number)
+        return row is not None and self._action_start[row] == self._action_start[row + 1]
+
+    def expand(self, number: int, only: Hashable | None = None) -> None:
+        """Ask for the actions of a state; with ``only`` keep that one alone."""
+        state = self.states[number]
+        options, nothing = self.actions(state), None
+        if options is None:
+            options, nothing = {}, self._missing
+        elif not isinstance(options, Mapping):
+            raise PrudentError(
+                f"actions({state!r}) returned {type(options).__name__}; "
+                "it must return {action: [(probability, next_state, cost), ...]}"
+            )
+        if self.goals is not None:
+            self._problems.extend(goal_problem(state, bool(options), state in self.goals, nothing))
+            options = {} if state in self.goals else options
+        if only is not None and options:
+            if not isinstance(only, Hashable) or only not in options:
+                self._refuse_fallback(number, only, list(options))
+            if len(options) > 1:
+                self.narrowed.add(number)
+            options = {only: options[only]}
+        self._row[number] = len(self.expanded)
+        self.expanded.append(number)
+        for action, outcomes in options.items():
+            merged = _merged(state, action, outcomes)
+            self._action_names.append(action)
+            self.successor.extend([self._number(target) for target, _ in merged])
+            self.cost.extend([price for _, price in merged])
+            self.probability.extend(merged.values())
+            self._outcome_start.append(len(self.cost))
+        self._action_start.append(len(self._action_names))
+
+    def leads_to(self, number: int, action: Hashable) -> list[int]:
+        """Return the states that an action of an expanded state may lead to."""
+        row = self._row[number]
+        names = self._action_names[slice(*self._action_start[row : row + 2])]
+        if action not in names:
+            self._refuse_fallback(number, action, names)
+        place = self._action_start[row] + names.index(action)
+        return list(self.successor[slice(*self._outcome_start[place : place + 2])])
+
+    def _refuse_fallback(self, number: int, action: Hashable, names: list[Hashable]) -> NoReturn:
+        raise PrudentError(f"fallback({self.states[number]!r}) is {action!r}; the actions there are {names}")
+
+    def outcomes(self, number: int) -> slice:
+        """Return the range of the outcomes of an expanded state, of all its actions together."""
+        row = self._row[number]
+        return slice(*(self._outcome_start[action] for action in self._action_start[row : row + 2]))
+
+    def place(self, outcome: int) -> str:
+        """Return how messages name the action of an outcome."""
+        action = bisect_right(self._outcome_start, outcome) - 1
+        row = bisect_right(self._action_start, action) - 1
+        return f"state {self.states[self.expanded[row]]!r}, action {self._action_names[action]!r}"
+
+    def ssp(self, ends: Mapping[int, float] | None = None, stop: Hashable = "stop") -> SSP:
+        """Return the explored part as a model.
+
+        A state that was not expanded has the action ``stop``: at the price in ``ends`` it leads to a goal that stands
+        for the unexplored rest; if the price is infinite or missing, the state leads nowhere.  Goals need not be
+        expanded.
+        """
+        if self._problems:
+            raise ModelError(self._problems[:SHOWN])
+        ends = ends or {}
+        rest = [number for number in range(len(self.states)) if number not in self._row]
+        leaf = np.array([number for number in rest if not self.is_goal(number)], dtype=np.int64)
+        price = np.array([ends.get(number, np.inf) for number in leaf.tolist()])
+        end = len(self.states) if np.isfinite(price).any() else -1
+        states = self.states if end < 0 else [*self.states, fresh_name(UNEXPLORED, self._index)]
+        alone = np.ones(len(leaf), dtype=np.int64)
+        state = np.repeat(np.array(self.expanded, dtype=np.int64), np.diff(self._action_start))
+        size = np.diff(self._outcome_start).astype(np.int64)
+        action_start, outcome_start, action, outcome = by_state(
+            np.append(state, leaf), np.append(size, alone), len(states)
+        )
+        names = [*self._action_names, *[stop] * len(leaf)]
+        onwards = np.where(np.isfinite(price), end, leaf)
+        return SSP(
+            action_start=action_start,
+            outcome_start=outcome_start,
+            probability=np.append(self.probability, alone)[outcome],
+            successor=np.append(self.successor, onwards).astype(np.int64)[outcome],
+            cost=np.append(self.cost, np.where(np.isfinite(price), price, 0.0))[outcome],
+            initial_state=np.array(self.initial_state, dtype=np.int64),
+            initial_probability=np.array(self._initial_probability),
+            state_names=tuple(states),
+            action_names=tuple([names[i] for i in action.tolist()]),
+            name=self.name,
+        )
+
+    def _number(self, state: Hashable) -> int:
+        found = self._index.get(state)
+        if found is None:
+            found = self._index[state] = len(self.states)
+            self.states.append(state)
+        return found
 
 
-def _sorted_by(action: IntArray, successor: IntArray, cost: FloatArray) -> tuple[IntArray, BoolArray]:
-    """Return the order by action, then successor, then cost, and where in that order one of them changes.
+def as_function(model: SSP) -> tuple[dict[Hashable, float], Successors]:
+    """Return a model's start and its successor function, so that it can be explored like any other."""
 
-    One key is enough if costs are small whole numbers.
+    def actions(state: Hashable) -> dict[Hashable, list[tuple[float, Hashable, float]]]:
+        number, options = model.index(state), dict[Hashable, list[tuple[float, Hashable, float]]]()
+        for action in model.actions(number):
+            row = slice(*model.outcome_start[action : action + 2])
+            target = [model.state(s) for s in model.successor[row].tolist()]
+            chance, cost = model.probability[row].tolist(), model.cost[row].tolist()
+            options[model.action(action)] = list(zip(chance, target, cost, strict=True))
+        return options
+
+    first = [model.state(s) for s in model.initial_state.tolist()]
+    return dict(zip(first, model.initial_probability.tolist(), strict=True)), actions
+
+
+def goal_set(goals: Iterable[Hashable] | None) -> set[Hashable] | None:
+    """Return the goals that were listed, if any."""
+    try:
+        return None if goals is None else set(goals)
+    except TypeError:
+        raise PrudentError(f"goals is {goals!r}; it must be a collection of states") from None
+
+
+def goal_problem(state: Hashable, has_actions: bool, is_goal: bool, nothing: str | None = None) -> list[str]:
+    """Return the problem of a state, if any, given whether it is among the listed goals.
+
+    ``nothing`` is the message if there is not even an empty mapping in place of actions.
     """
-    low, high = float(cost.min(initial=0.0)), float(cost.max(initial=0.0))
-    n_successors, n_costs, keys = int(successor.max(initial=0)) + 1, high - low + 1, [action, successor, cost]
-    if (int(action.max(initial=0)) + 1) * n_successors * n_costs < 2**62 and (cost == np.rint(cost)).all():
-        keys = [(action * n_successors + successor) * int(n_costs) + (cost - low).astype(np.int64)]
-    order, new = np.lexsort(keys[::-1]), np.zeros(len(action), dtype=bool)
-    new[:1] = True
-    for key in keys:
-        ordered = key[order]
-        new[1:] |= ordered[1:] != ordered[:-1]
-    return order, new
+    if has_actions and is_goal:
+        return [f"goal {state!r} has actions; a goal must have none"]
+    if not has_actions and not is_goal and nothing is not None:
+        return [nothing.format(repr(state))]
+    if not has_actions and not is_goal:
+        return [f"state {state!r} has no actions and is not among the goals; add actions, or add it to the goals"]
+    return []
+
+
+def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple[Hashable, float], float]:
+    merged: dict[tuple[Hashable, float], float] = {}
+    probability, price = 0.0, 0.0
+    try:
+        for probability, target, price in outcomes:
+            if isinstance(price, str | bytes) or isinstance(probability, str | bytes):
+                raise TypeError
+            key, chance = (target, float(price)), float(probability)
+            if not 0.0 <= chance <= MOST_LIKELY:  # before it is added to others
+                raise OverflowError
+            merged[key] = merged.get(key, 0.0) + chance
+    except PrudentError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        where = f"state {state!r}, action {action!r}"
+        _number(price, f"cost at {where}")
+        if not 0.0 <= _number(probability, f"probability at {where}") <= MOST_LIKELY:
+            raise PrudentError(f"probability at {where} is {probability!r}; it must lie between 0 and 1") from None
+        raise PrudentError(f"outcomes of {where} must be (probability, next_state, cost): {error}") from None
+    return merged
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, str | bytes):  # float() would accept some texts
+        raise PrudentError(f"{what} is the text {value!r}; it must be a number")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise PrudentError(f"{what} is {value!r}; it must be a number") from None

@@ -4,7 +4,6 @@ A few states are processed at a time, so that their arrays stay in the processor
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prudent.errors import PrudentError, whole_number
-from prudent.models.build import from_arrays, merge_outcomes
-from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, ranges, starts
+from prudent.models.build import from_arrays
+from prudent.models.rows import BoolArray, FloatArray, IntArray, by_state, merge_outcomes, offsets, ranges, starts
 from prudent.models.ssp import SSP, fresh_name
 from prudent.runtime.progress import Progress
 
@@ -216,10 +215,10 @@ class _Events:
             part.flags.writeable = False  # messages name the states and actions in these arrays
         answer = self._answer(who, what, event)
         successor, cost = self._checked(answer, who, what, event)
-        owner, successor, cost, probability = merge_outcomes(
+        kept, successor, cost, probability = merge_outcomes(
             np.repeat(np.arange(len(action)), size), successor, cost, probability
         )
-        count = size if len(owner) == len(event) else np.bincount(owner, minlength=len(action))
+        count = size if len(kept) == len(event) else np.bincount(kept, minlength=len(action))
         return _Expanded(state, np.bincount(place, minlength=len(state)), action, count, successor, cost, probability)
 
     def _answer(self, who: Parts, what: Parts, event: IntArray) -> Any:
@@ -287,43 +286,35 @@ class _Events:
         for part in rows:
             part.successor[:] = number[part.successor]
         state, action_count, action, outcome_count, successor, cost, probability = _joined(rows)
+        state_of = np.repeat(number[state], action_count)
+        action_start, outcome_start = starts(state_of, len(names)), offsets(outcome_count)
         if (state[1:] < state[:-1]).any():
-            order = np.argsort(state, kind="stable")
-            acts = ranges(offsets(action_count), order)
-            outs = ranges(offsets(outcome_count), acts)
-            state, action_count = state[order], action_count[order]
-            action, outcome_count = action[acts], outcome_count[acts]
-            successor, cost, probability = successor[outs], cost[outs], probability[outs]
+            _, outcome_start, acts, outs = by_state(state_of, outcome_count, len(names))
+            action, successor, cost, probability = action[acts], successor[outs], cost[outs], probability[outs]
         for each in (successor, cost, probability):
             each.flags.writeable = False  # so that the model uses them without a copy
-        count = np.zeros(len(names), dtype=np.int64)
-        count[number[state]] = action_count
         return from_arrays(
-            offsets(count),
-            offsets(outcome_count),
+            action_start,
+            outcome_start,
             probability,
             successor,
             cost,
             initial={int(number[s]): p for s, p in start.items()},
             state_names=names if len(self.states) > 1 or met[-1] or not met[:-1].all() else None,
-            action_names=self._action_names(action, count, action_names),
+            action_names=self._action_names(action, action_start, action_names),
             name=name,
         )
 
     def _action_names(
-        self, action: IntArray, count: IntArray, given: Sequence[Hashable] | None
+        self, action: IntArray, action_start: IntArray, given: Sequence[Hashable] | None
     ) -> Sequence[Hashable] | None:
         """Return the names of the actions; None if each is named by its number within its state."""
-        if given is not None:
-            given = list(given) if isinstance(given, Iterable) else [given]
-            if len(given) != self.n_actions:
-                raise PrudentError(f"action_names has {len(given)} names; there are {self.n_actions} actions")
-        if given is None and len(self.actions) == 1:
-            first = np.repeat(np.cumsum(count) - count, count)
-            if np.array_equal(action, np.arange(len(action)) - first):
-                return None
-            return list(map(int, action.tolist()))
-        names = list(given) if given is not None else list(product(*map(range, self.actions)))
+        if given is None:
+            place = np.arange(len(action)) - np.repeat(action_start[:-1], np.diff(action_start))
+            return None if len(self.actions) == 1 and np.array_equal(action, place) else _names(self.actions, action)
+        names = list(given) if isinstance(given, Iterable) else [given]
+        if len(names) != self.n_actions:
+            raise PrudentError(f"action_names has {len(names)} names; there are {self.n_actions} actions")
         return [names[a] for a in action.tolist()]
 
 

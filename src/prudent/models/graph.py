@@ -17,11 +17,11 @@ from prudent.kernels.search import (
     lower_ahead,
     next_hops,
     peel,
-    reached,
     spread,
     strong_components,
 )
 from prudent.models.rows import BoolArray, IntArray, Rows, owner, starts
+from prudent.models.ssp import SSP
 from prudent.runtime.limits import UNLIMITED, Limits, go_on
 from prudent.runtime.team import cut, in_parts
 
@@ -82,24 +82,33 @@ def entering(successor: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
     return enter_start, sorted_by(successor, enter_start)
 
 
-def _by_source(source: IntArray, target: IntArray, n: int) -> tuple[IntArray, IntArray]:
-    """Return arcs, sources and targets, sorted by source."""
-    if not (source[1:] < source[:-1]).any():
-        return source, target
-    order = sorted_by(source, starts(source, n))
-    return source[order], target[order]
-
-
 def reachable(source: IntArray, target: IntArray, n: int, start: IntArray) -> BoolArray:
     """Return which states can be reached from the given ones along the given arcs."""
-    source, target = _by_source(source, target, n)
-    found: BoolArray = reached(starts(source, n), target, start)
-    return found
+    found = np.zeros(n, dtype=bool)
+    found[start] = True
+    return found | (towards(target, source, n, found) >= 0)
+
+
+def _possible_arcs(model: SSP) -> tuple[IntArray, IntArray, int]:
+    arc = np.flatnonzero(model.probability > 0)
+    return model.outcome_state[arc], model.successor[arc], model.n_states
+
+
+def met(model: SSP) -> BoolArray:
+    """Return which states some run can reach."""
+    return reachable(*_possible_arcs(model), model.initial_state[model.initial_probability > 0])
+
+
+def leading(model: SSP, marked: BoolArray) -> BoolArray:
+    """Return which states are marked, or can reach a marked state."""
+    return marked | (towards(*_possible_arcs(model), marked) >= 0)
 
 
 def towards(source: IntArray, target: IntArray, n: int, marked: BoolArray) -> IntArray:
     """Return for each state the next one on a shortest path to a marked state; -1 at marked ones and without a path."""
-    source, target = _by_source(source, target, n)
+    if (source[1:] < source[:-1]).any():
+        order = sorted_by(source, starts(source, n))
+        source, target = source[order], target[order]
     enter_start, enter = entering(target, n)
     hop: IntArray = next_hops(enter_start, source[enter], marked)
     return hop
@@ -261,11 +270,6 @@ def peeled(
     return (_by_layer(layer, np.arange(n), arc_start), layer) if (layer >= 0).all() else None
 
 
-def _matrix(source: IntArray, target: IntArray, n: int) -> csr_array:
-    ones = np.ones(len(source), dtype=np.int32)  # parallel arcs add up
-    return csr_array((ones, (source, target)), shape=(n, n))
-
-
 def end_components(
     action_state: IntArray, outcome_start: IntArray, successor: IntArray, n_states: int, candidate: BoolArray
 ) -> tuple[IntArray, BoolArray]:
@@ -284,9 +288,9 @@ def end_components(
         if not inside.any():
             return np.full(n_states, -1, dtype=np.int64), inside
         kept = inside[action_of]
-        _, label = connected_components(
-            _matrix(action_state[action_of[kept]], successor[kept], n_states), connection="strong"
-        )
+        arcs = action_state[action_of[kept]], successor[kept]
+        matrix = csr_array((np.ones(kept.sum(), dtype=np.int32), arcs), shape=(n_states, n_states))
+        _, label = connected_components(matrix, connection="strong")  # parallel arcs add up
         leaves = label[action_state[action_of]] != label[successor]
         dropped = inside & (np.bincount(action_of, weights=leaves, minlength=len(inside)) > 0)
         if not dropped.any():

@@ -108,11 +108,6 @@ def _refuse(model: SSP, wrong: BoolArray, given: Intervals, why: str) -> None:
         raise PrudentError(f"uncertainty: {place}: {bounds}; {why.format(p=model.probability[o])}")
 
 
-def check_confidence(confidence: object) -> float:
-    """Return a confidence as a number, or reject it."""
-    return as_number("confidence", confidence, "a number between 0 and 1, such as 0.95", lambda x: 0 < x < 1)
-
-
 def clopper_pearson(count: ArrayLike, model: SSP, confidence: float = 0.95) -> Intervals:
     """Return intervals that hold together, with a confidence, given the counts of the outcomes (internal).
 
@@ -120,7 +115,7 @@ def clopper_pearson(count: ArrayLike, model: SSP, confidence: float = 0.95) -> I
     """
     from scipy.stats import beta
 
-    confidence = check_confidence(confidence)
+    confidence = as_number("confidence", confidence, "a number between 0 and 1, such as 0.95", lambda x: 0 < x < 1)
     k = np.asarray(count, dtype=np.float64)
     row, size = owner(model.outcome_start), np.diff(model.outcome_start)
     n = np.bincount(row, weights=k, minlength=model.n_actions)[row]

@@ -10,6 +10,12 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
+SUM_TOLERANCE = 1e-9
+"""How far the sum of an action's probabilities may be from 1 before the model is rejected."""
+
+MOST_LIKELY = 1 + SUM_TOLERANCE
+"""The largest probability that counts as 1."""
+
 
 def owner(start: IntArray) -> IntArray:
     """Return, for each item of a compressed row structure, the row it belongs to."""
@@ -42,6 +48,46 @@ def ranges(start: IntArray, row: IntArray) -> IntArray:
     """Return the items of the given rows of a compressed row structure, one after the other."""
     size = start[row + 1] - start[row]
     return np.asarray(np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size) + np.repeat(start[row], size))
+
+
+def by_state(state: IntArray, size: IntArray, n_states: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return actions in the order of their states, given the state of each and how many outcomes it has.
+
+    Returns where the actions of each state start, where the outcomes of each action start, and the numbers that the
+    actions and the outcomes had before.
+    """
+    action = np.argsort(state, kind="stable")
+    return starts(state, n_states), offsets(size[action]), action, ranges(offsets(size), action)
+
+
+def merge_outcomes(
+    action: IntArray, successor: IntArray, cost: FloatArray, probability: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+    """Add up the probabilities of outcomes with equal action, successor and cost; return outcomes in this order."""
+    order, new = _sorted_by(action, successor, cost)
+    action, successor, cost, probability = action[order], successor[order], cost[order], probability[order]
+    # Invalid probabilities are not added up, so that the model rejects them.
+    if new.all() or not (probability.min() >= 0 and probability.max() <= MOST_LIKELY):
+        return action, successor, cost, probability
+    first = np.flatnonzero(new)
+    return action[first], successor[first], cost[first], np.add.reduceat(probability, first)
+
+
+def _sorted_by(action: IntArray, successor: IntArray, cost: FloatArray) -> tuple[IntArray, BoolArray]:
+    """Return the order by action, then successor, then cost, and where in that order one of them changes.
+
+    One key is enough if costs are small whole numbers.
+    """
+    low, high = float(cost.min(initial=0.0)), float(cost.max(initial=0.0))
+    n_successors, n_costs, keys = int(successor.max(initial=0)) + 1, high - low + 1, [action, successor, cost]
+    if (int(action.max(initial=0)) + 1) * n_successors * n_costs < 2**62 and (cost == np.rint(cost)).all():
+        keys = [(action * n_successors + successor) * int(n_costs) + (cost - low).astype(np.int64)]
+    order, new = np.lexsort(keys[::-1]), np.zeros(len(action), dtype=bool)
+    new[:1] = True
+    for key in keys:
+        ordered = key[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    return order, new
 
 
 class Rows:

@@ -16,13 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import ModelError, PrudentError, must_be_one
-from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, ranges, row_of
+from prudent.models.rows import (
+    MOST_LIKELY,
+    SUM_TOLERANCE,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Rows,
+    offsets,
+    ranges,
+    row_of,
+)
 
 if TYPE_CHECKING:
     from prudent.models.intervals import Intervals
-
-SUM_TOLERANCE = 1e-9
-"""How far the sum of an action's probabilities may be from 1 before the model is rejected."""
 
 LARGEST = float(np.finfo(np.float64).max)
 """The largest finite number."""
@@ -364,7 +371,7 @@ def _outcome_problems(model: SSP) -> Iterator[str]:
 
     for action in places(size == 0):
         yield f"{model.place(action)} has no outcomes; give at least one (probability, next state, cost)"
-    bad = _outside(p, 0, 1 + SUM_TOLERANCE)
+    bad = _outside(p, 0, MOST_LIKELY)
     for o in places(bad):
         yield f"{at(o)} has an outcome of probability {p[o]}; probabilities must lie between 0 and 1"
     for o in places(_outside(c, -LARGEST, LARGEST)):

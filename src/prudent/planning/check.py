@@ -20,8 +20,8 @@ from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_w
 from prudent.errors import ModelError, PrudentError, TooLarge
 from prudent.io.formats import load
 from prudent.methods.exact import exact
-from prudent.models.amend import amend, leading, met
-from prudent.models.graph import ordered_blocks
+from prudent.models.amend import amend
+from prudent.models.graph import leading, met, ordered_blocks
 from prudent.models.rows import BoolArray, offsets
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Target, stage_of

@@ -22,8 +22,9 @@ from prudent.engine.cost_step import find_lattice
 from prudent.engine.prepare import prepare
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.errors import PrudentError
-from prudent.models.amend import leading, with_way_out
-from prudent.models.partial import PartialModel
+from prudent.models.amend import with_way_out
+from prudent.models.build import PartialModel
+from prudent.models.graph import leading
 from prudent.models.rows import IntArray
 from prudent.models.ssp import SSP
 from prudent.runtime.limits import Limits
@@ -134,7 +135,7 @@ class Expansion:
                 f"no goal was met, and heuristic({partial.states[leaf[0]]!r}) is inf, as in all other states left, so "
                 "no goal can be reached; if one can, return a finite number there"
             )
-        costs = partial.costs()
+        costs = np.array(partial.cost)
         found = find_lattice(costs) if len(costs) and np.isfinite(costs).all() else None  # else the model is rejected
         if found is not None:
             lattice = found[0]

@@ -19,7 +19,8 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.reachability import Extreme, Reachability
 from prudent.errors import PrudentError
-from prudent.models.amend import amend, leading
+from prudent.models.amend import amend
+from prudent.models.graph import leading
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
 from prudent.runtime.limits import UNLIMITED, Limits, go_on

@@ -32,7 +32,7 @@ import numpy as np
 from prudent.engine.values.expected_cost import surely_expected
 from prudent.errors import PrudentError, TooLarge, as_number
 from prudent.methods.solution import Solution
-from prudent.models.partial import Outcomes, PartialModel, Successors
+from prudent.models.build import Outcomes, PartialModel, Successors
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import OPTIMAL_GAP, Bracket, Stage, Stop, bracket_below
 from prudent.planning.cvar import least_cvar

@@ -17,7 +17,7 @@ from prudent.engine.cost_scale import CostScale
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
-from prudent.models.amend import met
+from prudent.models.graph import met
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent

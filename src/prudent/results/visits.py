@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import splu
 
 from prudent.errors import PrudentError
-from prudent.models.graph import towards
+from prudent.models.graph import reachable
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.forwards import MISSING, followed
@@ -160,7 +160,7 @@ def times_played(policy: BudgetPolicy) -> FloatArray:
     arrived = found.there * acting
     arc = np.flatnonzero(prepared.playing(choice)[prepared.outcome_action] & acting[prepared.successor])
     source, target = prepared.outcome_state[arc], prepared.successor[arc]
-    met = np.flatnonzero((arrived > 0) | (towards(target, source, prepared.n_states, arrived > 0) >= 0))
+    met = np.flatnonzero(reachable(source, target, prepared.n_states, np.flatnonzero(arrived > 0)))
     rank = np.full(prepared.n_states, -1, dtype=np.int64)
     rank[met] = np.arange(len(met))
     inside = rank[source] >= 0  # then the target is met as well

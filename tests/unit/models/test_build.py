@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.models.build import merge_outcomes
+from prudent.models.rows import merge_outcomes
 
 
 def test_explores_merges_and_numbers():

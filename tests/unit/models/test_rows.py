@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prudent.models.rows import Rows, offsets, owner, ranges, row_of, starts
+from prudent.models.rows import Rows, by_state, offsets, owner, ranges, row_of, starts
 from strategies import cases, solvable
 
 SIZES = st.lists(st.integers(0, 4), min_size=1, max_size=8)
@@ -26,6 +26,16 @@ def test_ranges_are_the_items_of_rows_in_any_order(sizes, data):
     rows = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=6))
     wanted = [item for row in rows for item in range(start[row], start[row + 1])]
     assert ranges(start, np.array(rows, dtype=np.int64)).tolist() == wanted
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3)), max_size=8))
+def test_actions_in_the_order_of_their_states_keep_their_outcomes(actions):
+    state, size = (np.array([action[i] for action in actions], dtype=np.int64) for i in (0, 1))
+    action_start, outcome_start, action, outcome = by_state(state, size, 5)
+    assert action.tolist() == sorted(range(len(actions)), key=state.tolist().__getitem__)
+    assert owner(action_start).tolist() == sorted(state.tolist())
+    assert owner(offsets(size))[outcome].tolist() == [a for a in action.tolist() for _ in range(size[a])]
+    assert np.diff(outcome_start).tolist() == size[action].tolist()
 
 
 def test_flags_are_counted_too():

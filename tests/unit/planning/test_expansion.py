@@ -1,6 +1,6 @@
 """What a search knows: in which order states are expanded, and what the rest is taken for."""
 
-from prudent.models.partial import PartialModel
+from prudent.models.build import PartialModel
 from prudent.planning.expansion import Expansion
 
 BOUND = {"start": 0, "near": 1.7, "far": 9, "moon": 1e300, "nowhere": float("inf"), "home": 0}

@@ -149,13 +149,13 @@ def explorable(name: str, settings: tuple[str, ...], problem: str | None) -> dic
     A domain in PPDDL with its problem is never built; any other model is, and then explored as if it were not.
     """
     if Path(name).suffix.lower() == ".pddl":
-        from prudent.io.pddl.problem import Problem
+        from prudent.io.pddl import Problem
         from prudent.runtime.atomic_files import read_bytes
 
         task = Problem(read_bytes(Path(name)), Path(name), problem)
         about = {"initial": task.initial, "actions": task.actions, "name": task.name}
         return {**about, "heuristic": task.heuristic}
-    from prudent.models.partial import as_function
+    from prudent.models.build import as_function
 
     model = _model(name, settings, None, (), None, problem)
     initial, actions = as_function(model)

@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.errors import PrudentError, whole_number
 from prudent.io.gymnasium.tables import MODEL, GymnasiumModel, action_names, plain
-from prudent.io.rewards import CostRule, check_rule_or_function, cost_of
+from prudent.io.properties import CostRule, check_rule_or_function, cost_of
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
 from prudent.policies.policy import BudgetPolicy
@@ -16,37 +16,17 @@ from prudent.results.plan import Plan
 
 
 @dataclass(frozen=True)
-class _ByName:
-    """Reads an environment whose observations and actions are names of the model."""
+class _Reading:
+    """How an environment is read: its observations and actions are names of the model, or numbers."""
 
     model: SSP
     rule: CostRule
+    number: dict[Hashable, int] | None = None  # of each action's name, as :func:`prudent.to_gymnasium` counts
 
-    def state(self, observation: Any) -> Hashable:
-        name = plain(observation)
-        return self.model.state_at(name, False, 0) if isinstance(self.model, GymnasiumModel) else name
-
-    def action(self, name: Hashable) -> Any:
-        return name
-
-    def outcome(self, seen: Any, action: Any, step: tuple[Any, float, bool], taken: int) -> tuple[Hashable, float]:
-        (observation, reward, terminated), model = step, self.model
-        after = plain(observation)
-        cost = float(cost_of(self.rule, plain(seen), action, reward, after))
-        if not isinstance(model, GymnasiumModel):
-            return after, cost
-        late = not terminated and taken == model.horizon
-        return model.state_at(after, terminated, taken), cost + model.horizon_cost if late else cost
-
-
-@dataclass(frozen=True)
-class _ByNumber:
-    """Reads an environment whose observations and actions are numbers, as :func:`prudent.to_gymnasium` counts."""
-
-    model: SSP
-    number: dict[Hashable, int]  # of each action's name
-
-    def state(self, observation: Any) -> Hashable:
+    def state(self, observation: Any, terminated: bool = False, taken: int = 0) -> Hashable:
+        if self.number is None:
+            name = plain(observation)
+            return self.model.state_at(name, terminated, taken) if isinstance(self.model, GymnasiumModel) else name
         if not isinstance(observation, int | np.integer) or not 0 <= observation < self.model.n_states:
             raise PrudentError(
                 f"the observation is {observation!r}; it must be the number of a state, the first of what reset() or "
@@ -55,10 +35,14 @@ class _ByNumber:
         return self.model.state(int(observation))
 
     def action(self, name: Hashable) -> Any:
-        return self.number[name]
+        return name if self.number is None else self.number[name]
 
     def outcome(self, seen: Any, action: Any, step: tuple[Any, float, bool], taken: int) -> tuple[Hashable, float]:
-        return self.state(step[0]), 0.0 - float(step[1])
+        (observation, reward, terminated), model = step, self.model
+        cost = float(cost_of(self.rule, plain(seen), action, reward, plain(observation)))
+        if self.number is None and isinstance(model, GymnasiumModel) and not terminated and taken == model.horizon:
+            cost += model.horizon_cost
+        return self.state(observation, terminated, taken), cost
 
 
 class EnvAgent:
@@ -80,7 +64,7 @@ class EnvAgent:
     (9.0, 0.0)
     """
 
-    def __init__(self, policy: BudgetPolicy, reading: _ByName | _ByNumber, seed: Sequence[int]) -> None:
+    def __init__(self, policy: BudgetPolicy, reading: _Reading, seed: Sequence[int]) -> None:
         self._policy, self._reading, self._seed = policy, reading, list(seed)
         self._agent: Agent | None = None
         self._observation: Any = None
@@ -336,7 +320,7 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
     return VectorAgent(agents, str(getattr(mode, "value", mode)))
 
 
-def _reading(model: SSP, played: str | None, cost: CostRule | None) -> _ByName | _ByNumber:
+def _reading(model: SSP, played: str | None, cost: CostRule | None) -> _Reading:
     rule = None if cost is None else check_rule_or_function(cost)
     own: CostRule
     plays = played is not None and played == model.fingerprint
@@ -354,7 +338,7 @@ def _reading(model: SSP, played: str | None, cost: CostRule | None) -> _ByName |
         own, why = rule, ""
     if rule is not None and rule != own:
         raise PrudentError(f"cost is {cost!r}, but {why}; leave it out")
-    return _ByNumber(model, {n: i for i, n in enumerate(action_names(model))}) if plays else _ByName(model, own)
+    return _Reading(model, own, {name: i for i, name in enumerate(action_names(model))} if plays else None)
 
 
 def to_gymnasium(model: SSP, *, unavailable: str = "stay") -> Any:

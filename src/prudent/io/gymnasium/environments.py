@@ -58,7 +58,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """Begin a run: draw its first state."""
         super().reset(seed=seed)
-        self._state = int(self.model.initial_state[self._drawn(self.model.initial_probability)])
+        self._state = int(self.np_random.choice(self.model.initial_state, p=self.model.initial_probability))
         return self._state, {"action_mask": self.action_masks()}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
@@ -76,16 +76,10 @@ class SSPEnv(gymnasium.Env[Any, Any]):
                 raise PrudentError(f"state {model.state(state)!r} has no action {action!r}; {what} {names}")
             return state, 0.0, False, False, {"action_mask": self.action_masks(), "unavailable": True}
         outcomes = model.outcomes(played)
-        outcome = outcomes[self._drawn(model.probability[outcomes.start : outcomes.stop])]
+        outcome = self.np_random.choice(outcomes, p=model.probability[outcomes.start : outcomes.stop])
         self._state = int(model.successor[outcome])
         reward = 0.0 - float(model.cost[outcome])
         return self._state, reward, bool(self._ends[self._state]), False, {"action_mask": self.action_masks()}
-
-    def _drawn(self, chance: FloatArray) -> int:
-        """Draw the number of an item; one of probability 0 is never drawn, whatever the rounding errors."""
-        likely = np.flatnonzero(chance > 0)
-        above = np.searchsorted(np.cumsum(chance[likely]), self.np_random.random(), side="right")
-        return int(likely[min(int(above), len(likely) - 1)])
 
     @cached_property
     def initial_state_distrib(self) -> FloatArray:

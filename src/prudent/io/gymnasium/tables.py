@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.io.rewards import CostRule, check_rule_or_function, cost_of
+from prudent.io.properties import CostRule, check_rule_or_function, cost_of
 from prudent.models.amend import amend
 from prudent.models.build import build
 from prudent.models.ssp import SSP

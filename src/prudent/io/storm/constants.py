@@ -10,7 +10,8 @@ from numbers import Integral, Rational, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prudent.errors import PrudentError
+from prudent.errors import PrudentError, needed
+from prudent.io.properties import left_undefined
 from prudent.runtime.atomic_files import read_bytes
 
 DIGITS = 400
@@ -38,9 +39,7 @@ class Kind(NamedTuple):
     is_integer: bool
 
 
-def define(
-    stormpy: Any, described: Any, asked: Any, reward: str | None, constants: Mapping[str, Any], path: Path
-) -> tuple[Any, Any]:
+def define(described: Any, asked: Any, reward: str | None, constants: Mapping[str, Any], path: Path) -> tuple[Any, Any]:
     """Return a model and a property of it with values for all constants; refuse missing and superfluous ones.
 
     Constants on which neither the model's behaviour nor the property nor its reward depends may be left out; Storm
@@ -62,14 +61,10 @@ def define(
     missing = [name for name in undefined if name not in constants]
     used = _used_names(described, path, str(asked.get_raw_formula()), reward) if missing else set()
     if missing := [name for name in missing if name in used]:
-        shown = ", ".join(f'"{name}": ...' for name in missing)
-        options = " ".join(f"--const {name}=..." for name in missing)
-        raise PrudentError(
-            f"{place}: the file leaves {', '.join(missing)} undefined; give constants={{{shown}}} ({options})"
-        )
+        raise left_undefined(f"{place}: the file", missing)
     chosen = {name: "true" if known[name].type.is_boolean else 1 for name in undefined} | dict(constants)
-    values = {name: _value(stormpy, known[name].type, name, value, place) for name, value in chosen.items()}
-    defined, instantiated = stormpy.instantiate_constants(described, values, [asked])
+    values = {name: value_of(known[name].type, name, value, place) for name, value in chosen.items()}
+    defined, instantiated = needed("stormpy", "storm").instantiate_constants(described, values, [asked])
     return defined, instantiated[0]
 
 
@@ -131,12 +126,7 @@ def _words(text: str) -> set[str]:
     return set(WORD.findall(text))
 
 
-def value_text(stormpy: Any, kind: Kind, name: str, value: Any, place: str) -> str:
-    """Return a value as a property has it."""
-    return str(_value(stormpy, kind, name, value, place)).lower()
-
-
-def _value(stormpy: Any, kind: Any, name: str, value: Any, place: str) -> Any:
+def value_of(kind: Any, name: str, value: Any, place: str) -> Any:
     """Return a value, a number from Python or text from a command, as the constant's type requires."""
     at = f"{place}: constant {name} is {_shown(value)}; it must be"
     if kind.is_boolean:
@@ -153,7 +143,7 @@ def _value(stormpy: Any, kind: Any, name: str, value: Any, place: str) -> Any:
         long = max(abs(number.numerator), number.denominator) >= 10**DIGITS
         if long or not (number == 0 or low <= abs(number) <= high):
             raise PrudentError(f"{at} a number of {DIGITS} digits at most, 0 or of a size from {low:.1e} to {high:.1e}")
-        return stormpy.Rational(str(number))
+        return needed("stormpy", "storm").Rational(str(number))
     if number.denominator != 1:
         raise PrudentError(f"{at} a whole number")
     if not -(2**63) <= number < 2**63:

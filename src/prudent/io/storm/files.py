@@ -1,9 +1,15 @@
-"""Models in PRISM's language and in JANI, built by Storm, and models that stormpy has built.
+"""What Storm reads: models in PRISM's language and in JANI, its own explicit format, and models that stormpy has built.
 
 A property selects goals and costs: ``R{"cost"}min=? [F "goal"]`` makes the states that satisfy ``"goal"`` goals and the
 reward structure ``"cost"`` costs; ``Tmin=? [F "goal"]`` counts steps.  As in Storm, a state's reward is paid on leaving
 it, and nothing is paid from a goal on.  A model is refused if Storm would replace the costs of an action's outcomes by
 their mean: the expected cost would be right, the risk would not.
+
+In the explicit format, DRN, models are written too, without Storm.  Goals carry the label ``goal`` and loop at no cost;
+the costs are the reward model ``cost``.  In DRN a cost belongs to an action, not to its outcomes.  If outcomes of one
+action differ in cost, each leads to its next state through a state labelled ``pay``, in which the cost is paid: the
+total cost of every run stays the same, while runs have more steps.  Several initial states become one, labelled
+``init``, which leads to them with their probabilities.  Names of states are comments, which Storm does not read.
 """
 
 import re
@@ -12,6 +18,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from prudent.errors import PrudentError, naming, printable
 from prudent.io.properties import Initial
@@ -28,6 +36,7 @@ from prudent.io.storm.properties import (
     transient_names,
 )
 from prudent.io.untrusted import gunzipped
+from prudent.models.rows import FloatArray, IntArray, merge_outcomes, owner, starts
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import check_plain, read_bytes
 
@@ -36,6 +45,10 @@ HEAD, DIGITS = 2**16, 18
 
 SET, NAMED = re.compile(r"\b(\w++)\s*+'\s*+="), re.compile(r"\b(\w++)\s*+:")
 """The variable that an update sets, and what may be the declaration of one."""
+
+
+ODD = re.compile(r"[^\w.+-]")
+"""Characters that an action's name may not have in DRN, where blanks and brackets end it."""
 
 
 def read(
@@ -53,19 +66,19 @@ def read(
             described, properties = stormpy.parse_jani_model(path)
         else:
             described, properties = _program(stormpy, path), []
-        names, given = names_of(described), {} if constants is None else constants
+        names, given = names_of(described, place), {} if constants is None else constants
         if not isinstance(given, Mapping):
             raise PrudentError(f"{place}: constants is {constants!r}; it must be {{name: value}}")
-        property, given = out_of_file(stormpy, property, given, names, place, described)
-        asked = chosen(stormpy, property, properties, names, place, described)
-        described, asked = define(stormpy, described, asked, reward_of(asked, names, place).reward, given, path)
-        wanted = reward_of(asked, names, place)
+        property, given = out_of_file(property, given, names, described)
+        asked = chosen(property, names, properties, described)
+        described, asked = define(described, asked, reward_of(asked, names).reward, given, path)
+        wanted = reward_of(asked, names)
         options = stormpy.BuilderOptions([asked], stormpy.io.SymbolicModelDescription(described))
         options.set_build_state_valuations()
         options.set_build_choice_labels()
         options.set_add_out_of_bounds_state()  # else Storm lets variables leave their bounds
         options.set_add_overlapping_guards_label()
-        options.set_scale_and_lift_transition_rewards(means_are_harmless(wanted, names, described, place))
+        options.set_scale_and_lift_transition_rewards(means_are_harmless(wanted, names))
         model = stormpy.build_model(described, options=options)
         if OUTSIDE in model.labeling.get_labels():
             options.set_add_out_of_bounds_state(False)
@@ -88,7 +101,7 @@ def read_explicit(path: Path, *, property: str | None = None, initial: Initial |
             if "@nr_choices" not in str(error):
                 raise
             model = stormpy.build_model_from_drn(plain)  # older files lack the number of actions to name
-        return _converted(stormpy, model, property, place, path.name.split(".")[0], initial)
+        return _converted(model, property, place, path.name.split(".")[0], initial)
 
 
 def from_storm(model: Any, property: Any = None, *, initial: Initial | None = None, name: str = "model") -> SSP:
@@ -114,8 +127,8 @@ def from_storm(model: Any, property: Any = None, *, initial: Initial | None = No
     >>> prudent.from_storm(die, 'R{"coin_flips"}min=? [F "done"]')
     <SSP model: 13 states, 7 actions, 14 outcomes>
     """
-    with listening("model") as stormpy:
-        return _converted(stormpy, model, property, "model", name, initial)
+    with listening("model"):
+        return _converted(model, property, "model", name, initial)
 
 
 @contextmanager
@@ -178,10 +191,68 @@ def _refuse_hollow(path: Path, place: str) -> None:
             raise PrudentError(f"{place}: declares {shown} {what.decode()}, more than its {size} bytes can hold")
 
 
-def _converted(stormpy: Any, model: Any, property: Any, place: str, name: str, initial: Initial | None) -> SSP:
+def _converted(model: Any, property: Any, place: str, name: str, initial: Initial | None) -> SSP:
     refuse_unfit(model, place)
-    names = names_of(model)
+    names = names_of(model, place)
     if not hasattr(property, "get_raw_formula"):
-        text, _ = out_of_file(stormpy, property, {}, names, place)
-        property = chosen(stormpy, text, (), names, place)
-    return convert(model, named_reward(property, names, place), place, name, initial=initial)
+        property = chosen(out_of_file(property, {}, names)[0], names)
+    return convert(model, named_reward(property, names), place, name, initial=initial)
+
+
+def content_of(model: SSP) -> bytes:
+    """Return the bytes of a DRN file: a Markov chain where each state has one action, else an MDP."""
+    return "\n".join([*_lines(model), ""]).encode("utf-8", "replace")
+
+
+def _lines(model: SSP) -> Iterator[str]:
+    likely = model.probability > 0
+    action, successor, cost, probability = merge_outcomes(
+        owner(model.outcome_start)[likely], model.successor[likely], model.cost[likely], model.probability[likely]
+    )
+    price, target, paid = _paying(model, action, successor, cost)
+    order = np.lexsort((target, action))
+    start, leads = starts(action, model.n_actions).tolist(), target[order].tolist()
+    chance = [repr(p) for p in probability[order].tolist()]
+    first, weight = (part[model.initial_probability > 0] for part in (model.initial_state, model.initial_probability))
+    n_rows = model.n_actions + int(model.is_goal.sum()) + len(paid) + (len(first) > 1)
+    yield from ("// Written by prudent", f"@type: {'MDP' if (np.diff(model.action_start) > 1).any() else 'DTMC'}")
+    yield from ("@value_type: double", "@parameters", "", "@reward_models", "cost", "@nr_states")
+    yield from (str(model.n_states + len(paid) + (len(first) > 1)), "@nr_choices", str(n_rows), "@model")
+    action_start, goals = model.action_start.tolist(), model.is_goal.tolist()
+    for s in range(model.n_states):
+        yield f"state {s} [0]{' init' if len(first) == 1 and s == first[0] else ''}{' goal' if goals[s] else ''}"
+        yield f"//[{printable(model.state(s))}]"
+        if goals[s]:
+            yield from ("\taction done [0]", f"\t\t{s} : 1")
+        actions = range(action_start[s], action_start[s + 1])
+        for a, name in zip(actions, _names(model, actions), strict=True):
+            yield f"\taction {name} [{price[a]!r}]"
+            yield from (f"\t\t{leads[o]} : {chance[o]}" for o in range(start[a], start[a + 1]))
+    for i, (to, value) in enumerate(paid, start=model.n_states):
+        yield from (f"state {i} [0] pay", f"\taction pay [{value!r}]", f"\t\t{to} : 1")
+    if len(first) > 1:
+        yield from (f"state {model.n_states + len(paid)} [0] init", "\taction start [0]")
+        order = np.argsort(first)
+        yield from (f"\t\t{s} : {p!r}" for s, p in zip(first[order].tolist(), weight[order].tolist(), strict=True))
+
+
+def _paying(
+    model: SSP, action: IntArray, successor: IntArray, cost: FloatArray
+) -> tuple[list[float], IntArray, list[tuple[int, float]]]:
+    """Return what each action costs, where each outcome leads, and the (next state, cost) of states in which to pay."""
+    begin = starts(action, model.n_actions)[:-1]
+    least, most = (pick.reduceat(cost, begin) if len(begin) else np.empty(0) for pick in (np.minimum, np.maximum))
+    alike = least == most
+    apart = np.flatnonzero(~alike[action] & (cost != 0))
+    pairs, which = np.unique(np.stack([successor[apart], cost[apart]]), axis=1, return_inverse=True)
+    target = successor.copy()
+    target[apart] = model.n_states + which.reshape(-1)
+    paid = list(zip(pairs[0].astype(np.int64).tolist(), pairs[1].tolist(), strict=True))
+    return np.where(alike, least, 0.0).tolist(), target, paid
+
+
+def _names(model: SSP, actions: range) -> list[str]:
+    """Return the names of a state's actions as DRN takes them, or else their numbers."""
+    names = [ODD.sub("_", str(model.action(a))) for a in actions]
+    good = all(names) and len(set(names)) == len(names)
+    return names if good else [str(i) for i in range(len(names))]

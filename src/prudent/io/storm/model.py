@@ -6,7 +6,7 @@ archive avoids a Python loop over transitions.
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from prudent.errors import ModelError, PrudentError, needed, printable
 from prudent.io.properties import NEGATED, Initial, drawn, started, traps
 from prudent.io.umb.archive import SIZES, Arrays, unpacked
 from prudent.io.umb.names import state_names
-from prudent.io.umb.read import TransitionSystem
+from prudent.io.umb.read import WHERE, TransitionSystem
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
@@ -118,9 +118,13 @@ def convert(
     if len(stuck):
         where = stuck[0] if names is None else names[stuck[0]]
         raise PrudentError(f"{place}: state {where!r} has no actions and is not a goal; a dead end must lead to itself")
-    of_state, of_action, of_outcome = _costs(wanted, arrays, graph)
-    _refuse_means(model, is_goal, of_action, names, place)
-    cost = of_state[graph.outcome_state] + of_action[graph.outcome_action] + of_outcome
+    cost = _costs(wanted, graph, WHERE)
+    for s in _mixed(model, ~is_goal, wanted, graph)[:1]:
+        where = s if names is None else names[s]
+        raise PrudentError(
+            f"{place}: in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean of "
+            "their rewards; make their guards disjoint"
+        )
     if wanted.most:
         cost, notes = 0.0 - cost, (*notes, NEGATED)  # without negative zeros
     found = graph.model(~is_goal, cost, start, names, name, notes)
@@ -188,29 +192,19 @@ def _padded(variable: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
     return {"padding": kind.get("size", SIZES[kind["type"]]) + variable.get("is-optional", False)}
 
 
-def _costs(wanted: TotalReward, arrays: Arrays, graph: TransitionSystem) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what states, actions and outcomes cost."""
-    sizes = {"states": graph.n_states, "choices": graph.n_actions, "branches": len(graph.successor)}
-    if wanted.reward is None:
-        return np.zeros(graph.n_states), np.ones(graph.n_actions), np.zeros(len(graph.successor))
-    folder, _ = arrays.annotation("rewards", wanted.reward or NAMELESS, NAMELESS)
-    found = []
-    for where, n in sizes.items():
-        name, counts = f"{folder}/{where}/values.bin", wanted.of_states if where == "states" else wanted.of_actions
-        paid = arrays.numbers(name, n, {"type": "double"}, name) if counts else None
-        found.append(np.zeros(n) if paid is None else paid)
-    return found[0], found[1], found[2]
-
-
-def _refuse_means(model: Any, is_goal: BoolArray, of_action: FloatArray, names: list[str] | None, place: str) -> None:
-    """Refuse a chain in which Storm draws one of several commands and pays their mean reward: that changes the risk."""
+def _mixed(model: Any, acting: BoolArray, wanted: TotalReward, graph: TransitionSystem) -> IntArray:
+    """Return the states of a chain where Storm draws one of several commands and pays their mean: another risk."""
     if model.model_type.name != "DTMC" or not model.labeling.contains_label(OVERLAP):
-        return
+        return np.empty(0, dtype=np.int64)
     mixed = np.fromiter(model.labeling.get_states(OVERLAP), dtype=np.int64)
-    mixed = mixed[~is_goal[mixed] & (of_action[mixed] != 0)]
-    if len(mixed):
-        where = mixed[0] if names is None else names[mixed[0]]
-        raise PrudentError(
-            f"{place}: in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean of "
-            "their rewards; make their guards disjoint"
-        )
+    mixed = mixed[acting[mixed]]
+    return np.asarray(mixed[_costs(wanted, graph, ("choices",))[graph.arc_start[mixed]] != 0])
+
+
+def _costs(wanted: TotalReward, graph: TransitionSystem, where: Iterable[str]) -> FloatArray:
+    """Return what each outcome costs, counting what belongs to states, choices or branches."""
+    if wanted.reward is None:
+        return np.ones(len(graph.successor))
+    folder, _ = graph.arrays.annotation("rewards", wanted.reward or NAMELESS, NAMELESS)
+    counted = [each for each in where if (wanted.of_states if each == "states" else wanted.of_actions)]
+    return graph.costs(folder, {"type": "double"}, folder, counted)

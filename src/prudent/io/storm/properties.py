@@ -1,14 +1,19 @@
 """What a property asks of a model that Storm reads: which goals, which costs, whether to minimise or maximise."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from prudent.errors import PrudentError, printable
-from prudent.io.properties import COST, GOAL, Names, named_file
-from prudent.io.storm.constants import WORD, Kind, value_text
+from prudent.io.properties import COST, GOAL, named_file
+from prudent.io.storm.constants import WORD, Kind, value_of
 from prudent.io.storm.model import OVERLAP, TotalReward, listening
+
+LISTED = 20
+"""The most names that a message lists."""
 
 OUTSIDE = "out_of_bounds"
 """Storm's label for the state where runs go if a variable leaves its bounds; it exists only if one does."""
@@ -33,7 +38,55 @@ UNNAMED = re.compile(r'(?<![\w"])R(?=\s*(?:min|max)?\s*=\s*\?)')
 """The operator of a property that names no reward structure."""
 
 
-def means_are_harmless(wanted: TotalReward, names: Names, described: Any, place: str) -> bool:
+@dataclass(frozen=True)
+class Names:
+    """The names in a model that properties can use."""
+
+    labels: Sequence[str]
+    rewards: Sequence[str]  # "" is one without a name
+    variable: str = ""  # a whole number, for a condition where there are no labels
+    place: str = "model"  # how messages name the model
+    constants: Collection[str] = ()
+    only_reward: str = ""  # the one that a property may leave unnamed though Storm would not find it
+
+    def at(self, asked: object) -> str:
+        """Return how messages about a property begin."""
+        return f"{self.place}: property {printable(asked)}"
+
+    def offer(self, asked: str = "") -> str:
+        """Return the known names, and properties in these names that are close to what was asked.
+
+        Examples
+        --------
+        >>> print(Names(["home", "lost"], ["energy"]).offer('R{"energi"}max=? [F "home"]'))  # doctest: +ELLIPSIS
+        labels: "home", "lost"; rewards: "energy"; give property='R{"energy"}min=? [F "home"]' (--property) for ...
+        """
+        words = re.findall(r'"([^"]*)"', asked)
+        goal = f'"{_nearest([*words, GOAL], self.labels)}"'
+        if not self.labels and self.variable:
+            goal = f"{self.variable}=1"
+        steps, reward = f"Tmin=? [F {goal}]", _nearest([*words, COST], self.rewards)
+        named = f'{{"{reward}"}}' if reward else ""
+        total = f"property='R{named}min=? [F {goal}]' (--property) for the total cost until a goal, or {steps}"
+        given = total if self.rewards else f"property='{steps}' (--property)"
+        return (
+            f"labels: {_listed(self.labels)}; rewards: {_listed(self.rewards)}; give {given} for the number of steps; "
+            "any label or condition on states may follow F"
+        )
+
+
+def _nearest(words: Sequence[str], known: Sequence[str]) -> str:
+    """Return the known name that is near to a word, or the first."""
+    near = [name for word in words for name in get_close_matches(word, known, n=1)]
+    return printable([*near, *known, words[-1]][0])
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ["one without a name" if name == "" else f'"{printable(name)}"' for name in names[:LISTED]]
+    return ", ".join([*shown, *([f"{len(names) - LISTED} more"] if len(names) > LISTED else [])]) or "none"
+
+
+def means_are_harmless(wanted: TotalReward, names: Names) -> bool:
     """Return whether Storm may take the mean over an action's outcomes: if these do not count, or all cost the same.
 
     Storm takes the mean for every reward in JANI that is an expression.
@@ -42,82 +95,70 @@ def means_are_harmless(wanted: TotalReward, names: Names, described: Any, place:
         return True
     if wanted.reward in names.rewards:
         return False
-    if set(WORD.findall(wanted.reward)) <= {each.name for each in described.constants}:
+    if set(WORD.findall(wanted.reward)) <= set(names.constants):
         return True
     raise PrudentError(
-        f"{place}: property {printable(wanted.text)}: its reward is an expression, and Storm would take the mean "
+        f"{names.at(wanted.text)}: its reward is an expression, and Storm would take the mean "
         "over the outcomes of an action; assign the expression to a transient variable, and name that variable"
     )
 
 
 def out_of_file(
-    stormpy: Any, property: Any, constants: Mapping[str, Any], names: Names, place: str, described: Any = None
+    property: Any, constants: Mapping[str, Any], names: Names, described: Any = None
 ) -> tuple[Any, Mapping[str, Any]]:
     """Return a property, taken out of its file if it is in one, and the constants that are left for the model."""
-
-    def check(text: str) -> None:
-        named_reward(_parsed(stormpy, text, names, place, described), names, place)
-
     found = named_file(property)
     if found is None:
         return property, constants
     file, name = found
     kinds = {each: Kind(kind == "bool", kind == "int") for each, kind in file.kind.items() if each in constants}
-    value = {each: value_text(stormpy, kind, each, constants[each], place) for each, kind in kinds.items()}
-    known = {each.name for each in getattr(described, "constants", ())}
-    left = {each: given for each, given in constants.items() if each not in kinds or each in known}
-    return file.chosen(name, value, check), left
+    value = {each: str(value_of(kind, each, constants[each], names.place)).lower() for each, kind in kinds.items()}
+    left = {each: given for each, given in constants.items() if each not in kinds or each in names.constants}
+    return file.chosen(name, value, lambda text: _parsed(text, names, described)), left
 
 
-def chosen(
-    stormpy: Any, property: Any, properties: Sequence[Any], names: Names, place: str, described: Any = None
-) -> Any:
+def chosen(property: Any, names: Names, properties: Sequence[Any] = (), described: Any = None) -> Any:
     """Return the property that is asked for: one of the file's own by its name or because it fits, or a text."""
     called = [each for each in properties if each.get_name() == property]
-    own = _fitting(properties, names, place) if property is None else called
-    if len(own) == 1:
-        return own[0]
-    asked = _parsed(stormpy, _usual(names, place, own) if property is None else property, names, place, described)
-    named_reward(asked, names, place)
-    return asked
+    own = _fitting(properties, names) if property is None else called
+    return own[0] if len(own) == 1 else _parsed(_usual(names, own) if property is None else property, names, described)
 
 
-def _parsed(stormpy: Any, text: Any, names: Names, place: str, described: Any = None) -> Any:
-    """Return the one property in a text, in the language of PRISM's properties."""
+def _parsed(text: Any, names: Names, described: Any) -> Any:
+    """Return the one property in a text, in the language of PRISM's properties; refuse one that plans are not for."""
     if not isinstance(text, str):
-        raise PrudentError(f"{place}: property is {text!r}; it must be text; {names.offer()}")
-    at, said = f"{place}: property {printable(text)}", text
-    if hasattr(described, "global_variables") and len(names.rewards) == 1:  # which Storm would not find by itself
-        said = UNNAMED.sub(f'R{{"{names.rewards[0]}"}}', text, count=1)
+        raise PrudentError(f"{names.place}: property is {text!r}; it must be text; {names.offer()}")
+    at, said = names.at(text), text
+    if names.only_reward:
+        said = UNNAMED.sub(f'R{{"{names.only_reward}"}}', text, count=1)
     try:
-        with listening(at):
+        with listening(at) as stormpy:
             found = stormpy.parse_properties(said, described)
     except PrudentError as error:
         raise PrudentError(f"{str(error).rstrip('.')}; {names.offer(text)}") from None
-    known = {each.name for each in getattr(described, "constants", ())}
-    if len(found) != 1 or {each.name for each in found[0].get_undefined_constants()} - known:
+    if len(found) != 1 or not {each.name for each in found[0].get_undefined_constants()} <= set(names.constants):
         what = f"holds {len(found)} properties" if len(found) != 1 else "leaves a constant undefined"
         raise PrudentError(f"{at} {what}; {names.offer(text)}")
+    named_reward(found[0], names)
     return found[0]
 
 
-def named_reward(asked: Any, names: Names, place: str) -> TotalReward:
+def named_reward(asked: Any, names: Names) -> TotalReward:
     """Return what a property asks for; refuse unknown names and list the known ones, which Storm does not."""
-    wanted, text = reward_of(asked, names, place), str(asked.get_raw_formula())
+    wanted, text = reward_of(asked, names), str(asked.get_raw_formula())
     for brace, name in re.findall(r'(\{?)"([^"]*)"', text):
         what, known = ("reward", names.rewards) if brace else ("label", (*names.labels, *STORMS_OWN))
         if name not in known:
-            at = f"{place}: property {printable(text)}"
-            raise PrudentError(f'{at}: there is no {what} "{printable(name)}"; {names.offer(text)}')
+            raise PrudentError(f'{names.at(text)}: there is no {what} "{printable(name)}"; {names.offer(text)}')
     return wanted
 
 
-def reward_of(asked: Any, names: Names, place: str) -> TotalReward:
+def reward_of(asked: Any, names: Names) -> TotalReward:
     """Return what a property asks for; refuse any but a total cost, or reward, until a goal."""
     formula = asked.get_raw_formula()
     path: Any = getattr(formula, "subformula", None)
     kind = type(formula).__name__
-    at, offer = f"{place}: property {printable(str(formula))}", names.offer(str(formula))
+    at, offer = names.at(formula), names.offer(str(formula))
     if found := BUDGET.match(str(formula)):
         budget = found[1] if found[1].isdecimal() else "BUDGET"
         raise PrudentError(
@@ -164,7 +205,7 @@ def reward_of(asked: Any, names: Names, place: str) -> TotalReward:
     )
 
 
-def _fitting(properties: Sequence[Any], names: Names, place: str) -> list[Any]:
+def _fitting(properties: Sequence[Any], names: Names) -> list[Any]:
     """Return the properties that can be planned for: those that minimise, if there are any, else those that maximise.
 
     If there are none, refuse one that only lacks what to accumulate.
@@ -172,15 +213,15 @@ def _fitting(properties: Sequence[Any], names: Names, place: str) -> list[Any]:
     least, most = list[Any](), list[Any]()
     for each in properties:
         with suppress(PrudentError):
-            (most if reward_of(each, names, place).most else least).append(each)
+            (most if reward_of(each, names).most else least).append(each)
     fitting = least or most
     for each in [] if fitting else properties:
         if "min=? [F []" in str(each.get_raw_formula()):
-            reward_of(each, names, place)
+            reward_of(each, names)
     return fitting
 
 
-def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:
+def _usual(names: Names, fitting: Sequence[Any]) -> str:
     """Return the property to take where none is given."""
     rewards = names.rewards
     if GOAL in names.labels and (COST in rewards or "" in rewards or len(rewards) == 1):
@@ -192,24 +233,28 @@ def _usual(names: Names, place: str, fitting: Sequence[Any] = ()) -> str:
         found = f'no reward structure is called "{COST}"'
     else:
         found = f'there is no label "{GOAL}"'
-    raise PrudentError(f"{place}: {found}; choose goals and costs with property= (--property); {names.offer()}")
+    raise PrudentError(f"{names.place}: {found}; choose goals and costs with property= (--property); {names.offer()}")
 
 
-def names_of(model: Any) -> Names:
+def names_of(model: Any, place: str) -> Names:
     """Return the names in a program, a JANI model or a built model."""
+    constants = {each.name for each in getattr(model, "constants", ())}
     if hasattr(model, "global_variables"):
         kind = {each.name: each.expression_variable for each in model.global_variables}
         transient = transient_names(model)
         labels = [name for name in transient if kind[name].has_boolean_type()]
+        rewards = [name for name in transient if name not in labels]
         lasting = [name for name in kind if kind[name].has_integer_type() and name not in transient]
-        return Names(labels, [name for name in transient if name not in labels], (lasting or [""])[0])
+        only = rewards[0] if len(rewards) == 1 else ""
+        return Names(labels, rewards, (lasting or [""])[0], place, constants, only)
     if hasattr(model, "labeling"):
         labels = sorted(model.labeling.get_labels())
-        return Names([each for each in labels if each not in STORMS_OWN] or labels, sorted(model.reward_models))
+        own = [each for each in labels if each not in STORMS_OWN] or labels
+        return Names(own, sorted(model.reward_models), place=place)
     variables = [each.name for module in model.modules for each in module.integer_variables]
     variables += [each.name for each in model.global_integer_variables]
     labels, rewards = ([each.name for each in found] for found in (model.labels, model.reward_models))
-    return Names(labels, rewards, (variables or [""])[0])
+    return Names(labels, rewards, (variables or [""])[0], place, constants)
 
 
 def transient_names(model: Any) -> list[str]:

@@ -16,6 +16,7 @@ Files are not trusted.  Reading one takes time and memory in proportion to its s
 size of its content, at most 200 times the file plus 16 MiB.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,8 @@ from prudent.io.umb.names import action_names, state_names
 from prudent.io.umb.write import AUXILIARY
 from prudent.io.untrusted import checked, shown
 from prudent.models.intervals import Intervals
-from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
-from prudent.models.ssp import SHOWN, SSP, SUM_TOLERANCE
+from prudent.models.rows import SUM_TOLERANCE, BoolArray, FloatArray, IntArray, Rows, offsets
+from prudent.models.ssp import SHOWN, SSP
 
 VERSIONS = (0, 1)
 """Versions of the format that are read; 0 is what one library writes for 1."""
@@ -50,6 +51,9 @@ BETWEEN = (
     "otherwise the probabilities of each action lie at the same fraction of the way from their lower to upper bounds"
 )
 """The note on a model whose probabilities are intervals."""
+
+WHERE = ("states", "choices", "branches")
+"""What rewards may belong to."""
 
 
 def parse(raw: bytes, path: Path, property: str | None = None, initial: Initial | None = None) -> SSP:
@@ -97,6 +101,19 @@ class TransitionSystem(Rows):
         width = most - least
         share = np.divide(1 - least, width, out=np.zeros_like(width), where=width > 0).clip(0, 1)
         return np.asarray(low + share[choice] * (high - low))
+
+    def costs(self, folder: str, kind: Any, at: str, where: Iterable[str]) -> FloatArray:
+        """Return the cost of every branch: the sum of what its state, its choice and the branch itself cost."""
+        total = None
+        for each in where:
+            n = {"states": self.n_states, "choices": self.n_actions, "branches": len(self.successor)}[each]
+            value = self.arrays.numbers(f"{folder}/{each}/values.bin", n, kind, at)
+            if value is not None:
+                if each != "branches":
+                    value = value[self.outcome_state if each == "states" else self.outcome_action]
+                with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by the model
+                    total = value if total is None else total + value
+        return np.zeros(len(self.successor)) if total is None else np.asarray(total)
 
     def model(
         self,
@@ -189,27 +206,17 @@ def _labelled(arrays: Arrays, label: str, n_states: int) -> BoolArray:
 
 
 def _costs(arrays: Arrays, reward: str | None, graph: TransitionSystem) -> FloatArray:
-    """Return the cost of every branch: the sum of what its state, its choice and the branch itself cost."""
+    """Return the cost of every branch by a reward of this name."""
     folder, about = arrays.annotation("rewards", reward, COST)
     if "probability-type" in about:
         raise PrudentError(f"{folder}: is a random reward; costs must be plain numbers")
-    where: dict[str, tuple[int, Any]] = {
-        "states": (graph.n_states, lambda value: value[graph.outcome_state]),
-        "choices": (graph.n_actions, lambda value: value[graph.outcome_action]),
-        "branches": (len(graph.successor), lambda value: value),
-    }
-    total, applies = None, checked(about.get("applies-to"), list, f"{folder}: applies-to")
+    applies = dict.fromkeys(map(str, checked(about.get("applies-to"), list, f"{folder}: applies-to")))
     if not applies:
-        raise PrudentError(f"{folder}: applies to nothing, so there are no costs; it must apply to {', '.join(where)}")
-    for each in dict.fromkeys(map(str, applies)):
-        if each not in where:
-            raise PrudentError(f"{folder}: applies to {each[:60]!r}; it must apply to {', '.join(where)}")
-        n, spread = where[each]
-        value = arrays.numbers(f"{folder}/{each}/values.bin", n, about.get("type"), f"{folder}: type")
-        if value is not None:
-            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by the model
-                total = spread(value) if total is None else total + spread(value)
-    return np.zeros(len(graph.successor)) if total is None else np.asarray(total)
+        raise PrudentError(f"{folder}: applies to nothing, so there are no costs; it must apply to {', '.join(WHERE)}")
+    for each in applies:
+        if each not in WHERE:
+            raise PrudentError(f"{folder}: applies to {each[:60]!r}; it must apply to {', '.join(WHERE)}")
+    return graph.costs(folder, about.get("type"), f"{folder}: type", applies)
 
 
 def _initial(arrays: Arrays, system: dict[str, Any], n_states: int) -> IntArray:

@@ -1,24 +1,33 @@
-"""A domain and a problem in PPDDL make one model.
+"""Planning problems in PPDDL, read through plado (extra ``pddl``): a domain and a problem make one model.
 
 A state is the list of its facts.  Costs are what actions add to ``total-cost``, where the domain has it, or 1 for each
-action.  Runs end in states where the problem's goal holds; any other state without actions is a dead end.
+action.  Runs end in states where the problem's goal holds; any other state without actions is a dead end.  Errors of
+plado become PrudentError.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from fractions import Fraction
 from functools import partial
 from heapq import heappop, heappush
+from io import StringIO
 from itertools import chain, product
 from math import inf
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from prudent.errors import PrudentError, naming, needed
-from prudent.io.pddl.files import line_of_action, parsed, read
 from prudent.models.build import build
 from prudent.models.ssp import SSP
+from prudent.runtime.atomic_files import read_bytes
 from prudent.runtime.progress import announce_if_long
+
+NAMED = re.compile(r"\([^()]+\)|'[^']+'|\?[\w-]+")
+"""What an error of plado may name: an atom, a name in quotes, a variable."""
+
+Answer = TypeVar("Answer")
 
 Fact = tuple[int, tuple[int, ...]]
 Operator = tuple[float, tuple[Fact, ...], tuple[Fact, ...]]
@@ -82,7 +91,7 @@ class Relaxed:
         from plado.semantics.grounder import Grounder
         from plado.semantics.task import AddEffect
 
-        for number, ground in read(lambda: Grounder(self.task).get_ground_actions()):
+        for number, ground in _read(lambda: Grounder(self.task).get_ground_actions()):
             action = self.task.actions[number]
             needs = tuple({(a.predicate, a.instantiate(ground).args) for a in action.precondition.atoms})
             cost = self._least_cost(action)
@@ -140,14 +149,14 @@ class Problem:
 
         if problem is None:
             raise PrudentError(f"{path}: is a domain; give the file of its problem, too, with problem= (--problem)")
-        domain, asked = parsed(raw, path, Path(problem))
+        domain, asked = _parsed(raw, path, Path(problem))
         self.name = Path(problem).stem
         _check_asked(asked, domain, problem)
         with naming(path):
-            self.task = read(lambda: Task(domain, asked), [(path, raw.decode())])
-            self._applicable = read(lambda: ApplicableActionsGenerator(self.task))
-            self._is_goal = read(lambda: GoalChecker(self.task))
-            self._derive = read(lambda: DatalogEngine(self.task.create_datalog_program(), len(self.task.objects)))
+            self.task = _read(lambda: Task(domain, asked), [(path, raw.decode())])
+            self._applicable = _read(lambda: ApplicableActionsGenerator(self.task))
+            self._is_goal = _read(lambda: GoalChecker(self.task))
+            self._derive = _read(lambda: DatalogEngine(self.task.create_datalog_program(), len(self.task.objects)))
         functions = [function.name for function in self.task.functions]
         self._total = functions.index("total-cost") if "total-cost" in functions else -1
         self._fixed = [dict(values) for values in self.task.initial_state.fluents]
@@ -172,11 +181,11 @@ class Problem:
         """Return the actions of a state, as :func:`prudent.build` takes them."""
         state, options = self._states[name], dict[str, list[tuple[float, str, float]]]()
         with naming(self._path):
-            if read(lambda: self._is_goal(state)):
+            if _read(lambda: self._is_goal(state)):
                 return {}
-            for number, ground in sorted(read(lambda: list(self._applicable(state)))):
+            for number, ground in sorted(_read(lambda: list(self._applicable(state)))):
                 outcomes = []
-                for chance, effects in read(partial(self._outcomes, state, number, ground)):
+                for chance, effects in _read(partial(self._outcomes, state, number, ground)):
                     after, paid = self._after(state, effects)
                     if paid < 0:
                         self._refuse(
@@ -222,7 +231,8 @@ class Problem:
     def _after(self, state: Any, effects: list[Any]) -> tuple[Any, float]:
         """Return the state after effects, and their cost; in that state total-cost is as at the start again."""
         after, numbers = state.duplicate(), [each for each in effects if hasattr(each, "fluent")]
-        for each in sorted((each for each in effects if not hasattr(each, "fluent")), key=_adds):
+        facts = (each for each in effects if not hasattr(each, "fluent"))
+        for each in sorted(facts, key=lambda each: type(each).__name__ == "AddEffect"):  # what becomes true comes last
             each.apply(after)
         for each in numbers:  # several increases of one number add up
             old = state.fluents[each.fluent.function_id].get(each.fluent.args, 0)
@@ -243,7 +253,7 @@ class Problem:
 
     def _refuse(self, number: int, ground: tuple[int, ...], what: str) -> NoReturn:
         """Refuse an action, with the line of the domain where it stands."""
-        line = line_of_action(self._text, self.task.actions[number].name)
+        line = _line_of_action(self._text, self.task.actions[number].name)
         raise PrudentError(f"line {line}: {self.task.dump_action(number, ground)} {what}")
 
 
@@ -264,6 +274,116 @@ def _check_asked(asked: Any, domain: Any, problem: str | PathLike[str]) -> None:
         )
 
 
-def _adds(effect: Any) -> bool:
-    """Return whether an effect makes a fact true: in PDDL that comes after making facts false."""
-    return type(effect).__name__ == "AddEffect"
+def _parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
+    """Return a domain, given as its file's bytes, and a problem as plado reads them."""
+    from plado.parser import normalize_conditions, normalize_effects
+    from plado.parser.parser import LookaheadStreamer, parse_domain, parse_problem
+    from plado.parser.sanity_checks import make_checks
+    from plado.parser.tokenizer import tokenize
+    from plado.pddl import Truth
+
+    with naming(path):
+        text = _text(domain)
+        found = _read(lambda: parse_domain(LookaheadStreamer(tokenize(text))))
+        for action in found.actions:
+            if _nested(action.effect):
+                raise PrudentError(
+                    f"line {_line_of_action(text, action.name)}: action {action.name} has a probabilistic effect "
+                    "within another; merge them into one, and multiply their probabilities"
+                )
+    content = read_bytes(problem)
+    with naming(problem):
+        more = _text(content)
+        asked = _read(lambda: parse_problem(LookaheadStreamer(tokenize(more))))
+        if asked.goal_reward is not None:
+            raise PrudentError(
+                f"line {_line_of(more, ':goal-reward')}: :goal-reward is not a cost, and every run ends in a goal; "
+                "leave it out, and let actions add their costs to (total-cost)"
+            )
+    for action in found.actions:
+        if action.precondition is None:  # it always applies; plado expects that to be stated
+            action.precondition = Truth()
+        action.effect = _numbers_apart(action.effect)
+
+    def check() -> None:
+        said = StringIO()
+        with redirect_stdout(said), redirect_stderr(said):  # some errors go there, whatever the file given
+            make_checks(found, asked, said)
+        if said.getvalue():
+            raise ValueError(said.getvalue().splitlines()[0].removeprefix("[!] "))
+        normalize_conditions(found, asked)
+        normalize_effects(found)
+
+    with naming(f"{path} and {problem}"):
+        _read(check, [(path, text), (problem, more)])
+    return found, asked
+
+
+def _read(work: Callable[[], Answer], files: Sequence[tuple[Path, str]] = ()) -> Answer:
+    """Return plado's result; raise PrudentError for whatever it cannot read.
+
+    Given the texts of files, an error that names something gets the line where it stands.
+    """
+    try:
+        return work()
+    except (PrudentError, KeyboardInterrupt, MemoryError):
+        raise
+    except RecursionError:
+        raise PrudentError("is nested too deeply to be read") from None
+    except Exception as error:
+        what = re.sub(r"<Token .*'(.*)' @(\d+):(\d+)>", r"'\1' in line \2, column \3", str(error))
+        what = re.sub(r"^'@type-(.*)@'$", r"Type '\1' is not defined", what).rstrip(".")
+        remedy = "define it, or fix the name" if "not defined" in what else "correct it there"
+        for name in NAMED.findall(what):
+            for path, text in files:
+                if line := _line_of(text, rf"(?<![\w-]){re.escape(name.strip(chr(39)))}(?![\w-])"):
+                    raise PrudentError(f"{what}, in line {line} of {path.name}; {remedy}") from None
+        what = what or type(error).__name__
+        raise PrudentError(f"plado cannot read it: {what}; fix that part, or leave it out") from None
+
+
+def _line_of(text: str, pattern: str) -> int:
+    """Return the line in which a pattern begins, counted from 1; 0 if there is none."""
+    found = re.search(pattern, text, re.IGNORECASE)
+    return 0 if found is None else text.count("\n", 0, found.start()) + 1
+
+
+def _line_of_action(text: str, name: str) -> int:
+    """Return the line of a domain in which an action begins."""
+    return _line_of(text, rf"\(\s*:action\s+{re.escape(name)}(?![\w-])")
+
+
+def _nested(effect: Any, inside: bool = False) -> bool:
+    """Return whether an effect has a probabilistic one within another, which plado cannot take apart."""
+    outcomes = getattr(effect, "outcomes", ())
+    parts = [each.effect for each in outcomes] or getattr(effect, "effects", None) or [getattr(effect, "effect", None)]
+    within = inside or bool(outcomes)
+    return (inside and bool(outcomes)) or any(_nested(part, within) for part in parts if part is not None)
+
+
+def _numbers_apart(effect: Any) -> Any:
+    """Return an effect in which each unconditional change of a number is an effect of probability 1.
+
+    Plado copies unconditional effects into every probabilistic effect beside them.  Facts may be set twice;
+    numbers may not.
+    """
+    from plado.pddl import ActionEffectTransformer, NumericConstant, NumericEffect
+    from plado.pddl import ProbabilisticEffect as Probabilistic
+    from plado.pddl import ProbabilisticOutcome as Outcome
+
+    class Apart(ActionEffectTransformer):  # type: ignore[misc]
+        def visit_generic(self, effect: Any) -> Any:
+            sure = isinstance(effect, NumericEffect)
+            return Probabilistic([Outcome(NumericConstant("1"), effect)]) if sure else effect
+
+        def visit_probabilistic_effect(self, effect: Any) -> Any:
+            return effect
+
+    return effect.simplify().traverse(Apart())
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise PrudentError("not UTF-8 text") from None

@@ -14,7 +14,7 @@ from prudent.engine.values.expected_cost import least_expected_cost
 
 pytest.importorskip("plado")
 
-from prudent.io.pddl.problem import Problem
+from prudent.io.pddl import Problem
 
 PRICE = 50
 

@@ -1,1 +1,0 @@
-"""Planning problems in PPDDL, read through plado (extra ``pddl``)."""
