@@ -44,13 +44,25 @@ def _reader(kind: type[float], name: str) -> Callable[[Any], float]:
     return read
 
 
-def _uncertainty(ctx: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
-    if text is None or text == "own":
-        return text
+def _number(text: str, problem: str) -> float:
+    """Return a number that is a part of an option, or say what is wrong."""
     try:
         return float(numeral(text))
     except ValueError:
-        raise PrudentError(f"--uncertainty {text}: must be a confidence, such as 0.95, or own") from None
+        raise PrudentError(problem) from None
+
+
+def _numbers(ctx: click.Context, param: click.Parameter, given: str | None) -> list[float] | None:
+    if given is None:
+        return None
+    problem = "must be numbers with commas between them"
+    return [_number(text, f"{param.opts[0]} {text!r}: {problem}") for text in given.split(",")]
+
+
+def _uncertainty(ctx: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
+    if text is None or text == "own":
+        return text
+    return _number(text, f"--uncertainty {text}: must be a confidence, such as 0.95, or own")
 
 
 def _objective(ctx: click.Context, param: click.Parameter, text: str | None) -> "Objective | None":
@@ -63,12 +75,8 @@ def _objective(ctx: click.Context, param: click.Parameter, text: str | None) -> 
     if kind is None:
         words = [f"{each.word}:{each.sought.upper()}" if each.sought else each.word for each in OBJECTIVES.values()]
         raise PrudentError(f"--objective {text}: must be {', '.join(words[:-1])} or {words[-1]}")
-    try:
-        return kind(float(numeral(number))) if kind.sought else kind()  # type: ignore[call-arg]
-    except ValueError as error:
-        if isinstance(error, PrudentError):
-            raise
-        raise PrudentError(f"--objective {text}: must be followed by a number, as in {name}:90") from None
+    problem = f"--objective {text}: must be followed by a number, as in {name}:90"
+    return kind(_number(number, problem)) if kind.sought else kind()  # type: ignore[call-arg]
 
 
 def _place(module: str, check: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
@@ -120,9 +128,14 @@ TABLE: dict[str, dict[str, Any]] = {
     "horizon_cost": {"type": REAL, "help": "Cost of not reaching a goal within the horizon."},
     # what to plan for
     "alpha": {"type": REAL, "required": True, "help": "The worst fraction of runs, above 0 and at most 1."},
-    "alphas": {"metavar": "A,B,...", "help": "Print these, in this order.  [default: round ones]"},
+    "alphas": {
+        "metavar": "A,B,...", "callback": _numbers, "help": "Print these, in this order.  [default: round ones]",
+    },
     "alpha_min": {"type": REAL, "default": 0.01, "show_default": True, "help": "The smallest alpha."},
-    "budgets": {"metavar": "A,B,...", "required": True, "help": "Budgets for the total cost, in any order."},
+    "budgets": {
+        "metavar": "A,B,...", "callback": _numbers, "required": True,
+        "help": "Budgets for the total cost, in any order.",
+    },
     "worst": {"is_flag": True, "help": "The lowest probability over all policies, instead of the highest."},
     "slack": {
         "type": REAL,
@@ -242,17 +255,6 @@ def with_options(*names: str, **other: dict[str, Any]) -> Callable[[Verb], Verb]
         return verb
 
     return decorated
-
-
-def numbers(option: str, given: str) -> list[float]:
-    """Return the numbers of an option that takes several, with commas between them."""
-    found = []
-    for text in given.split(","):
-        try:
-            found.append(float(numeral(text)))
-        except ValueError:
-            raise PrudentError(f"{option} {text!r}: must be numbers with commas between them") from None
-    return found
 
 
 def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

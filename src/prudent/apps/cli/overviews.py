@@ -13,7 +13,6 @@ from prudent.apps.cli.options import (
     WHOLE,
     Make,
     keep_picture,
-    numbers,
     with_model,
     with_options,
     with_plot,
@@ -64,7 +63,9 @@ def compare(
 @with_model
 @with_options("alphas", "alpha_min", "step", "memory", "time_limit", "device", "uncertainty")
 @with_plot("the curve")
-def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as_json: bool, **asked: Any) -> None:
+def curve(
+    make: Make, alphas: list[float] | None, alpha_min: float, plot: str | None, as_json: bool, **asked: Any
+) -> None:
     """Print the optimal CVaR of MODEL, its VaR and the lowest expected cost for all alphas.
 
     The table has round alphas, --json all breakpoints.
@@ -75,10 +76,9 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
       prudent curve betting-game --alphas 0.02,0.1,0.2 --json
       prudent curve learned.json --uncertainty 0.95
     """
-    chosen = None if alphas is None else numbers("--alphas", alphas)
-    found = prudent.curve(make(), alpha_min=min([alpha_min, *(chosen or [])]), **asked)
+    found = prudent.curve(make(), alpha_min=min([alpha_min, *(alphas or [])]), **asked)
     keep_picture(plot, lambda: prudent.plot.curve(found))
-    answer(as_json, found, chosen)
+    answer(as_json, found, alphas)
 
 
 @click.command()
@@ -100,7 +100,7 @@ def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
 @click.command()
 @with_model
 @with_options("budgets", "worst", "step", "memory", "time_limit", "threads", "device")
-def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
+def chances(make: Make, as_json: bool, **asked: Any) -> None:
     """Print the highest probability that the total cost of MODEL is within each budget, or with --worst the lowest.
 
     \b
@@ -108,9 +108,7 @@ def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
       prudent chances betting-game --budgets 60,80,95
       prudent chances betting-game --budgets 60,80,95 --worst --json
     """
-    wanted = numbers("--budgets", budgets)
-    found = prudent.chances(make(), wanted, **asked)
-    answer(as_json, found)
+    answer(as_json, prudent.chances(make(), **asked))
 
 
 @click.command()
@@ -131,7 +129,6 @@ def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
 def study(
     domain: str,
     settings: tuple[str, ...],
-    alphas: str,
     csv: str | None,
     plot: str | None,
     as_json: bool,
@@ -146,7 +143,7 @@ def study(
       prudent study inventory-control --set capacity=10,20,50 --alpha 0.02,0.2 --workers 2
       prudent study betting-game --set stages=5,10 --set cap=50,100 --alpha 0.1 --keep study.jsonl --csv study.csv
     """
-    found = prudent.study(domain, grid(domain, settings), numbers("--alpha", alphas), **asked)
+    found = prudent.study(domain, grid(domain, settings), **asked)
     if csv is not None:
         found.to_csv(csv)
         announce(f"table written to {csv}")
