@@ -45,8 +45,8 @@ SILENCE = 0.4
 WHILE = 0.25
 """The most seconds of a solve that the page waits for while the slider moves."""
 
-PLANS = 3  # of one model, and curves, kept by a worker; each holds the model as it was prepared for it
-PIECES = 24  # other results of one model: distributions, routes
+PLANS = 3  # of one model, kept by a worker; each holds the model as it was prepared for it
+PIECES = 24  # other results of one model: curves for several sets of models; distributions, routes
 FILES = ("traffic",)  # parameters that are paths: requests open no files
 
 Kept = TypeVar("Kept")
@@ -95,7 +95,7 @@ class Session:
         self.model: SSP = model
         self.settings = settings  # the domain's parameters, as text; none for a file
         self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
-        self.plans, self.swept, self.curves, self.kept = (Bounded(most) for most in (PLANS, PLANS, PLANS, PIECES))
+        self.plans, self.swept, self.curves, self.kept = (Bounded(most) for most in (PLANS, PLANS, PIECES, PIECES))
         self.seconds = 0.0  # what the last exact solve took, if it rounded no costs
 
     def curve(self, uncertainty: float | str | None = None) -> Curve:

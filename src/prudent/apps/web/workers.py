@@ -31,7 +31,7 @@ PATIENCE = 1.5
 
 @dataclass
 class _UnderWay:
-    work: "asyncio.Task[bytes]"
+    work: "asyncio.Task[bytes]" = field(init=False)
     waiting: int = 0
     so_far: bytes | None = None
 
@@ -53,7 +53,8 @@ class Answers:
             return kept
         found = self.open.get(question)
         if found is None:
-            found = self.open[question] = _UnderWay(asyncio.ensure_future(self._worked(question, work)))
+            found = self.open[question] = _UnderWay()
+            found.work = asyncio.ensure_future(self._worked(question, work, found))
         found.waiting += 1
         try:
             return await asyncio.shield(found.work)
@@ -68,17 +69,14 @@ class Answers:
         found = self.open.get(question)
         return None if found is None else found.so_far
 
-    async def _worked(self, question: str, work: Work) -> bytes:
-        this = asyncio.current_task()
-
+    async def _worked(self, question: str, work: Work, this: _UnderWay) -> bytes:
         def tell(body: bytes) -> None:
-            if question in self.open and self.open[question].work is this:
-                self.open[question].so_far = body
+            this.so_far = body
 
         try:
             body = await work(lambda late: self._keep(question, late), tell)
         finally:
-            if question in self.open and self.open[question].work is this:
+            if self.open.get(question) is this:
                 del self.open[question]
         self._keep(question, body)
         return body
