@@ -39,7 +39,8 @@ class Running:
 @contextmanager
 def serving(**changed):
     """Run a server with limits of one's own."""
-    from prudent.apps.web.app import ServerLimits, make_app
+    from prudent.apps.web.app import ServerLimits
+    from prudent.apps.web.server import make_app
 
     limits = ServerLimits()
     for name, value in changed.items():

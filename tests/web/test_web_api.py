@@ -94,7 +94,7 @@ def test_a_gap_makes_no_difference_where_the_optimum_takes_little(get):
 
 def test_what_would_take_long_at_fine_steps_is_simulated_or_refused(monkeypatch):
     from prudent.apps.web import tasks
-    from prudent.apps.web.sessions import Session
+    from prudent.apps.web.worker import Session
 
     session, values = Session(prudent.domains.betting_game(stages=4), {}, 10**9), {"alpha": "0.2"}
     exact = json.loads(tasks.perform(session, "solve", values))["bars"]
@@ -107,8 +107,8 @@ def test_what_would_take_long_at_fine_steps_is_simulated_or_refused(monkeypatch)
 
 
 def test_bars_are_fine_where_runs_are_and_rare_ends_do_not_matter():
-    from prudent.apps.web.sessions import Session
     from prudent.apps.web.tasks import perform
+    from prudent.apps.web.worker import Session
 
     usual = [(0.0999, "g", cost) for cost in range(100, 200, 10)]
     model = prudent.build("s", {"s": {"go": [*usual, (0.0005, "g", 0), (0.0005, "g", 5000)]}})
@@ -117,7 +117,7 @@ def test_bars_are_fine_where_runs_are_and_rare_ends_do_not_matter():
 
 
 def test_a_sweep_for_every_alpha_gives_the_same_plans_at_once():
-    from prudent.apps.web.sessions import Session
+    from prudent.apps.web.worker import Session
 
     model = prudent.domains.betting_game()
     session = Session(model, {}, 10**9)

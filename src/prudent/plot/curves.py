@@ -8,27 +8,8 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.planning.curve import Curve, CurvePoint
 from prudent.planning.frontier import Frontier, FrontierPoint
-from prudent.plot.canvas import (
-    BLACK,
-    BLUE,
-    BODY,
-    FAINT,
-    INK,
-    NAMED,
-    ORANGE,
-    PALE,
-    PAPER,
-    STYLES,
-    TAIL,
-    Axes,
-    axes_for,
-    check_kind,
-    hues,
-    in_order,
-    name_of,
-    quiet,
-    short,
-)
+from prudent.plot import canvas
+from prudent.plot.canvas import Axes
 from prudent.results.map_data import is_number
 from prudent.results.plan import Plan
 from prudent.results.stress import QUANTILES, Stress
@@ -38,7 +19,7 @@ from prudent.runtime.tables import percent, worst
 POINTS = 40
 """The number of alphas that a curve is drawn through, besides its breakpoints."""
 
-BOX = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
+BOX = {"facecolor": canvas.PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
 """The box behind a text, which keeps it readable."""
 
 FEW = 15
@@ -75,41 +56,35 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     >>> ax.get_title(loc="left")
     'the worst 20% of runs:  CVaR 91.34, VaR 86, expected cost 75.49'
     """
-    check_kind("curve", curve, Curve, "curve")
+    canvas.check_kind("curve", curve, Curve, "curve")
     marked = None if alpha is None else curve.at(alpha)
-    ax = axes_for(ax)
+    ax = canvas.axes_for(ax)
     points = _points(curve)
     x = [point.alpha for point in points]
     if any(point.upper - point.lower > 0.002 * abs(point.upper) for point in points):
         bounds = [p.lower for p in points], [p.upper for p in points]
-        ax.fill_between(x, *bounds, color=FAINT, alpha=0.6, linewidth=0, label="bounds on the optimal CVaR")
+        ax.fill_between(x, *bounds, color=canvas.FAINT, alpha=0.6, linewidth=0, label="bounds on the optimal CVaR")
     prefix = "" if curve.intervals is None else "worst-case "
     names = {"cvar": f"{prefix}CVaR", "var": "budget" if prefix else "VaR", "expected": f"{prefix}expected cost"}
-    ax.plot(x, [point.cvar for point in points], color=BLACK, linewidth=1.8, label=names["cvar"])
-    _draw_stretches(ax, curve, points, "var", {"color": BLUE, "linewidth": 1.4, "marker": ".", "label": names["var"]})
-    look = {"color": ORANGE, "linewidth": 2.6, "marker": "o", "label": names["expected"]}
-    _draw_stretches(ax, curve, points, "expected", look)
+    colours = {"cvar": canvas.BLACK, "var": canvas.BLUE, "expected": canvas.ORANGE}
+    ax.plot(x, [point.cvar for point in points], color=canvas.BLACK, linewidth=1.8, label=names["cvar"])
+    for what, width, marker in (("var", 1.4, "."), ("expected", 2.6, "o")):
+        look = {"color": colours[what], "linewidth": width, "marker": marker, "label": names[what]}
+        _draw_stretches(ax, curve, points, what, look)
     if prefix:
         own = [point.nominal.cvar if point.nominal else np.nan for point in points]
-        ax.plot(x, own, color=BLACK, linestyle=":", linewidth=1.4, label="CVaR in the model itself")
+        ax.plot(x, own, color=canvas.BLACK, linestyle=":", linewidth=1.4, label="CVaR in the model itself")
     if marked is not None:
-        for what, colour in (("cvar", BLACK), ("var", BLUE), ("expected", ORANGE)):
-            ax.plot(
-                [marked.alpha],
-                [getattr(marked, what)],
-                "o",
-                color=colour,
-                markersize=7,
-                markeredgecolor=PAPER,
-                zorder=4,
-            )
-        numbers = ", ".join(f"{name} {short(getattr(marked, what))}" for what, name in names.items())
-        ax.axvline(marked.alpha, color=INK, linewidth=0.9, linestyle=":", zorder=0)
-        ax.set_title(f"{worst(marked.alpha)}:  {numbers}", fontsize=9.5, loc="left")
+        mark: dict[str, Any] = {"markersize": 7, "markeredgecolor": canvas.PAPER, "zorder": 4}
+        for what, colour in colours.items():
+            ax.plot([marked.alpha], [getattr(marked, what)], "o", color=colour, **mark)
+        numbers = ", ".join(f"{name} {canvas.short(getattr(marked, what))}" for what, name in names.items())
+        ax.axvline(marked.alpha, color=canvas.INK, linewidth=0.9, linestyle=":", zorder=0)
+        canvas.entitle(ax, f"{worst(marked.alpha)}:  {numbers}")
     if curve.alpha_min < 1:
         _log_axis(ax, curve.alpha_min)
     ax.set(xlabel="\N{GREEK SMALL LETTER ALPHA}: the worst fraction of runs", ylabel="total cost")
-    quiet(ax)
+    canvas.quiet(ax)
     ax.legend(loc="best", frameon=False, fontsize=9, handlelength=2.5)
     return ax
 
@@ -177,11 +152,11 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
     >>> ax.get_xlabel()
     'expected cost'
     """
-    check_kind("frontier", frontier, Frontier, "frontier")
+    canvas.check_kind("frontier", frontier, Frontier, "frontier")
     _check_chosen(frontier, chosen)
     if np.isnan(frontier.points[0].cvar):
         raise PrudentError("the frontier has no point whose CVaR is known; raise time_limit= in prudent.frontier")
-    ax = axes_for(ax)
+    ax = canvas.axes_for(ax)
     x, y = [point.expected for point in frontier.points], [point.cvar for point in frontier.points]
     every_x, every_y = [*x, *([chosen.expected] if chosen else [])], [*y, *([chosen.cvar] if chosen else [])]
     wide, high = (max((max(v) - min(v)), 1e-3 * abs(v[0]), 1e-9) for v in (every_x, every_y))
@@ -192,25 +167,25 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
     edge = np.concatenate([[max(every_x) + 0.1 * wide], least, [low_x]]), np.concatenate([cvar[:1], cvar, [top_y]])
     ax.fill(
         np.concatenate([edge[0], [low_x, edge[0][0]]]), np.concatenate([edge[1], [low_y, low_y]]),
-        facecolor=PALE, edgecolor=FAINT, hatch="...", linewidth=0, zorder=0,
+        facecolor=canvas.PALE, edgecolor=canvas.FAINT, hatch="...", linewidth=0, zorder=0,
     )  # fmt: skip
-    ax.plot(x, y, "-o", color=BLACK, linewidth=1.4, markersize=5, zorder=3)
+    ax.plot(x, y, "-o", color=canvas.BLACK, linewidth=1.4, markersize=5, zorder=3)
     ax.text(0.02, 0.03, "no plan can be here", transform=ax.transAxes, fontsize=9, va="bottom", bbox=BOX)
     if len(x) > 1:
         ends = (
-            (0, f"lowest expected cost {short(x[0])}", (8, 2), "left"),
-            (-1, f"minimal CVaR {short(y[-1])}", (4, -15), "right"),
+            (0, f"lowest expected cost {canvas.short(x[0])}", (8, 2), "left"),
+            (-1, f"minimal CVaR {canvas.short(y[-1])}", (4, -15), "right"),
         )
         for i, name, offset, side in ends:
             ax.annotate(name, (x[i], y[i]), offset, textcoords="offset points", ha=side, fontsize=9, bbox=BOX)
     if chosen is not None:
-        text = f"chosen: expected cost {short(chosen.expected)}, CVaR {short(chosen.cvar)}"
-        how: dict[str, Any] = {"color": TAIL, "markersize": 15, "markeredgecolor": INK, "linestyle": "none"}
-        ax.plot([chosen.expected], [chosen.cvar], marker="*", **how, zorder=5, label=text)
+        text = f"chosen: expected cost {canvas.short(chosen.expected)}, CVaR {canvas.short(chosen.cvar)}"
+        how: dict[str, Any] = {"color": canvas.TAIL, "markersize": 15, "markeredgecolor": canvas.INK, "zorder": 5}
+        ax.plot([chosen.expected], [chosen.cvar], "*", **how, label=text)
         ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier is falling and convex
     ax.set(xlim=(low_x, max(every_x) + 0.1 * wide), ylim=(low_y, top_y))
     ax.set(xlabel="expected cost", ylabel=f"CVaR: mean cost of {worst(frontier.alpha)}")
-    quiet(ax)
+    canvas.quiet(ax)
     return ax
 
 
@@ -253,7 +228,7 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
     >>> ax.get_xlabel(), [line.get_label() for line in ax.get_lines()]
     ('stages', ['alpha 0.1', 'alpha 0.5'])
     """
-    check_kind("study", study, Study, "study")
+    canvas.check_kind("study", study, Study, "study")
     names = (*study.parameters, "alpha")
     if x is None:
         x = next((name for name in names if len(study.values(name)) > 1), names[0])
@@ -267,11 +242,11 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
     for row in study.rows:
         if row["error"] is None:
             lines.setdefault(tuple(row[name] for name in others), []).append((row[x], row[y]))
-    ax = axes_for(ax)
-    _draw_lines(ax, lines, others, in_order(study.values(x)))
-    ax.set(xlabel=name_of(x), ylabel=SHOWN.get(y, y))
-    quiet(ax)
-    if others and 0 < len(lines) <= NAMED:
+    ax = canvas.axes_for(ax)
+    _draw_lines(ax, lines, others, canvas.in_order(study.values(x)))
+    ax.set(xlabel=canvas.name_of(x), ylabel=SHOWN.get(y, y))
+    canvas.quiet(ax)
+    if others and 0 < len(lines) <= canvas.NAMED:
         ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
     return ax
 
@@ -280,12 +255,13 @@ def _draw_lines(ax: "Axes", lines: dict[tuple[Any, ...], list[tuple[Any, Any]]],
     """Draw each line, over numbers where they are, over names where not all values are numbers."""
     numbers = all(is_number(value) for value in at)
     place = {value: value if numbers else i for i, value in enumerate(at)}
-    for i, ((key, points), colour) in enumerate(zip(lines.items(), hues(len(lines)), strict=True)):
-        label = ", ".join(f"{name} {name_of(value)}" for name, value in zip(others, key, strict=True))
+    for i, ((key, points), colour) in enumerate(zip(lines.items(), canvas.hues(len(lines)), strict=True)):
+        label = ", ".join(f"{name} {canvas.name_of(value)}" for name, value in zip(others, key, strict=True))
         where = sorted((place[value], number) for value, number in points)
-        ax.plot(*zip(*where, strict=True), "o", linestyle=STYLES[i % len(STYLES)], color=colour, label=label)
+        style = canvas.STYLES[i % len(canvas.STYLES)]
+        ax.plot(*zip(*where, strict=True), "o", linestyle=style, color=colour, label=label)
     if not numbers:
-        ax.set_xticks(range(len(at)), [name_of(value) for value in at])
+        ax.set_xticks(range(len(at)), [canvas.name_of(value) for value in at])
 
 
 def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":
@@ -307,17 +283,17 @@ def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_ylabel()
     'probability of a higher cost'
     """
-    check_kind("result", result, Stress, "stress")
-    ax = axes_for(ax)
+    canvas.check_kind("result", result, Stress, "stress")
+    ax = canvas.axes_for(ax)
     low, lower, middle, upper, high = np.quantile(result.exceeds, QUANTILES, axis=0)
     for least, most, opaque, name in (
         (low, high, 0.35, "90% of the models"),
         (lower, upper, 0.7, "50% of the models"),
     ):
-        how: dict[str, Any] = {"color": BODY, "alpha": opaque, "linewidth": 0, "step": "post"}
+        how: dict[str, Any] = {"color": canvas.BODY, "alpha": opaque, "linewidth": 0, "step": "post"}
         ax.fill_between(result.levels, least, most, label=name, **how)
-    ax.plot(result.levels, middle, color=INK, drawstyle="steps-post", label="median of the models")
-    ax.axhline(result.alpha, color=TAIL, linestyle="--", linewidth=1, label=worst(result.alpha))
+    ax.plot(result.levels, middle, color=canvas.INK, drawstyle="steps-post", label="median of the models")
+    ax.axhline(result.alpha, color=canvas.TAIL, linestyle="--", linewidth=1, label=worst(result.alpha))
     ax.set(xlabel="total cost", ylabel="probability of a higher cost", ylim=(0, None))
     ax.margins(x=0)
     ax.legend(frameon=False)

@@ -5,27 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError, as_number, needed
+from prudent.errors import PrudentError, as_number
 from prudent.models.ssp import SSP
-from prudent.plot.canvas import (
-    FADED,
-    INK,
-    NAMED,
-    PALE,
-    PAPER,
-    TAIL,
-    Axes,
-    actions_of,
-    axes_for,
-    check_kind,
-    colours_of,
-    in_order,
-    ink_on,
-    name_above,
-    name_of,
-    scale,
-    short,
-)
+from prudent.plot import canvas
+from prudent.plot.canvas import Axes
 from prudent.results.map_data import Played, cells_of, goal_cells, is_map, is_number, states_with
 from prudent.results.plan import Plan
 
@@ -97,18 +80,19 @@ def grid(
     place = is_map(plan.model, x, y)
     goals = goal_cells(plan.model, x, y, where) if place else []
     every = [*goals, *(cell for _, cell in states_with(plan.model, x, y, where))] if place else list(cells)
-    across, up = (in_order([cell[i] for cell in every]) for i in (0, 1))
-    ax = axes_for(ax, _size(len(across), len(up), place))
+    across, up = (canvas.in_order([cell[i] for cell in every]) for i in (0, 1))
+    ax = canvas.axes_for(ax, _size(len(across), len(up), place))
     edges = edges_of(across), edges_of(up)
     spots = {
         cell: tuple((edges[i][k], edges[i][k + 1]) for i, k in enumerate((across.index(cell[0]), up.index(cell[1]))))
         for cell in (*cells, *goals)
     }
-    ax.set(facecolor=PALE, xlim=edges[0][[0, -1]], ylim=edges[1][[0, -1]])
+    ax.set(facecolor=canvas.PALE, xlim=edges[0][[0, -1]], ylim=edges[1][[0, -1]])
     _fill(ax, plan, cells, spots)
     _write(ax, plan, cells, spots, arrows=place if arrows is None else arrows, costs=costs)
+    star: dict[str, Any] = {"color": canvas.TAIL, "markersize": 13, "markeredgecolor": canvas.INK, "zorder": 4}
     for goal in goals:
-        ax.plot(*np.mean(spots[goal], axis=1), "*", color=TAIL, markersize=13, markeredgecolor=INK, zorder=4)
+        ax.plot(*np.mean(spots[goal], axis=1), "*", **star)
     called = (*names, *("x", "y")[len(names) :])
     name_axes(ax, called, across, up)
     ax.tick_params(length=0)
@@ -128,8 +112,8 @@ def _size(across: int, up: int, place: bool) -> tuple[float, float]:
 
 def _fill(ax: Any, plan: Plan, cells: dict[Any, Played], spots: dict[Any, Any]) -> None:
     """Colour the cells; one with several actions is divided from left to right, in the order of the legend."""
-    colour, order = colours_of(plan.model), actions_of(plan.model)
-    rgba = needed("matplotlib.colors", "plot").to_rgba
+    colour, rgba = canvas.colours_of(plan.model), canvas.part("colors").to_rgba
+    order = list(colour)
     shapes, shades, frames = [], [], []
     for cell, played in cells.items():
         (left, right), (low, high) = spots[cell]
@@ -138,17 +122,18 @@ def _fill(ax: Any, plan: Plan, cells: dict[Any, Played], spots: dict[Any, Any]) 
         for action in sorted(played.shares, key=order.index):
             end = begin + played.shares[action] * (right - left)
             shapes.append([(begin, low), (end, low), (end, high), (begin, high)])
-            shades.append(rgba(colour[action], 1.0 if played.met else FADED))
+            shades.append(rgba(colour[action], 1.0 if played.met else canvas.FADED))
             begin = end
-    many = needed("matplotlib.collections", "plot").PolyCollection
+    many = canvas.part("collections").PolyCollection
     ax.add_collection(many(shapes, facecolors=shades, linewidths=0, zorder=2))
     thin = 1.2 if len(cells) <= 400 else 0.3
-    ax.add_collection(many(frames, facecolors="none", edgecolors=PAPER, linewidths=thin, zorder=2.5))
+    ax.add_collection(many(frames, facecolors="none", edgecolors=canvas.PAPER, linewidths=thin, zorder=2.5))
 
 
 def _write(ax: Any, plan: Plan, cells: dict[Any, Played], spots: dict[Any, Any], *, arrows: bool, costs: bool) -> None:
     """Write into each cell what is played most there, as an arrow or a word, and what it costs, where there is room."""
-    colour, order = colours_of(plan.model), actions_of(plan.model)
+    colour = canvas.colours_of(plan.model)
+    order = list(colour)
     size = np.abs(ax.transData.transform((1, 1)) - ax.transData.transform((0, 0))) * 72 / ax.figure.dpi * 0.9
     for cell, played in cells.items():
         (left, right), (low, high) = spots[cell]
@@ -156,12 +141,12 @@ def _write(ax: Any, plan: Plan, cells: dict[Any, Played], spots: dict[Any, Any],
         before = sum(share for action, share in played.shares.items() if order.index(action) < order.index(most))
         left, right = (left + (right - left) * share for share in (before, before + played.shares[most]))
         middle, tall = ((left + right) / 2, (low + high) / 2), high - low
-        ink = ink_on(colour[most]) if played.met else INK
-        lines = [name_of(most)]
+        ink = canvas.ink_on(colour[most]) if played.met else canvas.INK
+        lines = [canvas.name_of(most)]
         if arrows and _arrow(ax, played, middle, (right - left, tall), ink, raised=costs):
             lines, middle, tall = [], (middle[0], low + 0.2 * tall), 0.4 * tall
         if costs:
-            lines.append(short(played.cost))
+            lines.append(canvas.short(played.cost))
         room = (right - left) * size[0], tall * size[1]  # in points, about
         longest = max(map(len, lines), default=0)
         letters = min(9.0, 1.5 * room[0] / max(longest, 1), 0.72 * room[1] / max(len(lines), 1))
@@ -190,16 +175,16 @@ def _arrow(ax: Any, played: Played, middle: Any, size: tuple[float, float], ink:
 def _legend(ax: Any, plan: Plan, cells: dict[Any, Played], title: str) -> None:
     """Name the actions above the cells, with what the picture shows."""
     found = {action for played in cells.values() for action in played.shares}
-    shown = [action for action in actions_of(plan.model) if action in found]
-    if len(shown) > NAMED:
-        ax.set_title(title, fontsize=9.5, loc="left")
+    colour = canvas.colours_of(plan.model)
+    shown = [action for action in colour if action in found]
+    if len(shown) > canvas.NAMED:
+        canvas.entitle(ax, title)
         return
-    Patch = needed("matplotlib.patches", "plot").Patch
-    colour = colours_of(plan.model)
-    handles = [Patch(facecolor=colour[action], label=name_of(action)) for action in shown]
+    Patch = canvas.part("patches").Patch
+    handles = [Patch(facecolor=colour[action], label=canvas.name_of(action)) for action in shown]
     room = ax.figure.bbox.width * 72 / ax.figure.dpi
     columns = int(room / (6 * max(len(each.get_label()) for each in handles) + 34))
-    name_above(
+    canvas.name_above(
         ax, handles, ncols=max(1, min(len(handles), columns)), title=title or None, title_fontsize=9, alignment="left",
         handlelength=1.2, handleheight=1.0, columnspacing=1.4,
     )  # fmt: skip
@@ -217,21 +202,8 @@ def heat_map(
 ) -> "Axes":
     """Draw the action as a colour over two coordinates of the state; states are tuples, actions are numbers.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    budget : float, optional
-        The remaining budget; cells that no run of the plan can be in with it are faded.  Without it, the mean action
-        of the plan's runs in each cell that they visit.
-    x, y : int
-        The coordinates of the state that run to the right and up.
-    where : mapping, optional
-        Values of other coordinates, ``{2: 10}``: only states with these values are shown.
-    names : sequence of str, optional
-        The names of x, y and the action, then of the other coordinates in their order.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
+    The parameters are those of :func:`prudent.plot.grid`, without ``arrows`` and ``costs``.  In ``names`` the third
+    one is that of the action.  Without ``budget``, a cell has the mean action of the plan's runs that visit it.
 
     Examples
     --------
@@ -243,8 +215,8 @@ def heat_map(
     """
     where = {} if where is None else where
     cells = cells_to_draw(plan, budget, x, y, where, names, numbers=True)
-    ax = axes_for(ax, (6.0, 4.6))
-    across, up = (in_order([cell[i] for cell in cells]) for i in (0, 1))
+    ax = canvas.axes_for(ax, (6.0, 4.6))
+    across, up = (canvas.in_order([cell[i] for cell in cells]) for i in (0, 1))
     grid = np.full((len(up), len(across)), np.nan)
     unmet = np.zeros(grid.shape, dtype=bool)
     column, row = ({value: i for i, value in enumerate(values)} for values in (across, up))
@@ -253,17 +225,17 @@ def heat_map(
     edges = edges_of(across), edges_of(up)
     mesh = _coloured(ax, plan.model, edges, grid, unmet)
     if unmet.any():
-        veil = needed("matplotlib.colors", "plot").ListedColormap([PAPER])
-        ax.pcolor(*edges, np.ma.masked_equal(1.0 * unmet, 0), cmap=veil, alpha=1 - FADED, linewidth=0)
+        veil = canvas.part("colors").ListedColormap([canvas.PAPER])
+        ax.pcolor(*edges, np.ma.masked_equal(1.0 * unmet, 0), cmap=veil, alpha=1 - canvas.FADED, linewidth=0)
     called = (*names, *("x", "y", "action")[len(names) :])
-    ax.set(facecolor=PALE)
+    ax.set(facecolor=canvas.PALE)
     name_axes(ax, called, across, up)
     figure: Any = ax.figure
     bar = figure.colorbar(mesh, ax=ax, label=called[2] if budget is not None else f"{called[2]} (mean over visits)")
     bar.outline.set_visible(False)
-    if isinstance(mesh.norm, needed("matplotlib.colors", "plot").BoundaryNorm):
+    if isinstance(mesh.norm, canvas.part("colors").BoundaryNorm):
         bar.set_ticks((mesh.norm.boundaries[:-1] + mesh.norm.boundaries[1:]) / 2)
-    ax.set_title(heading(plan, budget, where, called, x, y), fontsize=9.5, loc="left")
+    canvas.entitle(ax, heading(plan, budget, where, called, x, y))
     return ax
 
 
@@ -278,7 +250,7 @@ def cells_to_draw(
     numbers: bool = False,
 ) -> dict[Any, Played]:
     """Return what a map shows in each cell; refuse what cannot be drawn."""
-    check_kind("plan", plan, Plan, "solve")
+    canvas.check_kind("plan", plan, Plan, "solve")
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise PrudentError(
             f"names is {names!r}; it must be a sequence of strings, for x, y, the action and other coordinates"
@@ -298,18 +270,19 @@ def heading(
 ) -> str:
     """Return what a map shows: the remaining budget and the coordinates that are fixed."""
     others = dict(zip((i for i in range(max(where, default=0) + 1) if i not in (x, y)), names[3:], strict=False))
-    parts = [f"{others.get(i, f'coordinate {i}')} {name_of(value)}" for i, value in where.items()]
+    parts = [f"{others.get(i, f'coordinate {i}')} {canvas.name_of(value)}" for i, value in where.items()]
     if budget is not None:
-        whole = plan.policy.budget
-        left = "any remaining budget" if whole is None else f"{short(budget)} of the budget of {short(whole)} left"
+        whole, left = plan.policy.budget, "any remaining budget"
+        if whole is not None:
+            left = f"{canvas.short(budget)} of the budget of {canvas.short(whole)} left"
         parts = [left, *parts, "faded: no run is there"]
     return ", ".join(parts)
 
 
 def _coloured(ax: Any, model: SSP, edges: Any, grid: Any, unmet: Any) -> Any:
     """Draw the cells and the numbers in them; actions that are few whole numbers get one colour each."""
-    colors = needed("matplotlib.colors", "plot")
-    actions = np.array([action for action in actions_of(model) if is_number(action)], dtype=np.float64)
+    colors = canvas.part("colors")
+    actions = np.array([action for action in canvas.colours_of(model) if is_number(action)], dtype=np.float64)
     low, high = float(actions[0]), float(actions[-1])  # of the model, so that colours are those of other pictures
     known = grid[np.isfinite(grid)]
     whole = (known == known.round()).all()
@@ -317,12 +290,13 @@ def _coloured(ax: Any, model: SSP, edges: Any, grid: Any, unmet: Any) -> Any:
         norm: Any = colors.BoundaryNorm(np.arange(low - 0.5, high + 1), 256)
     else:
         norm = colors.Normalize(low, max(high, low + 1e-9))
-    mesh = ax.pcolormesh(*edges, np.ma.masked_invalid(grid), cmap=scale(), norm=norm, edgecolors="face", linewidth=0.2)
+    look = {"cmap": canvas.scale(), "norm": norm, "edgecolors": "face", "linewidth": 0.2}
+    mesh = ax.pcolormesh(*edges, np.ma.masked_invalid(grid), **look)
     if grid.size <= NUMBERED:
         for j, i in np.argwhere(np.isfinite(grid) & ~unmet).tolist():
             middle = (edges[0][i] + edges[0][i + 1]) / 2, (edges[1][j] + edges[1][j + 1]) / 2
             text = f"{grid[j, i]:g}" if whole else f"{grid[j, i]:.1f}"
-            colour = ink_on(mesh.cmap(norm(grid[j, i])))
+            colour = canvas.ink_on(mesh.cmap(norm(grid[j, i])))
             ax.text(*middle, text, ha="center", va="center", fontsize=6.5, color=colour)
     return mesh
 
@@ -345,7 +319,7 @@ def name_axes(ax: Any, names: Sequence[str], across: list[Hashable], up: list[Ha
 
 def _set_ticks(axis: Any, values: list[Hashable]) -> None:
     if not all(map(is_number, values)):
-        axis.set_ticks(range(len(values)), [name_of(value, 12) for value in values])
+        axis.set_ticks(range(len(values)), [canvas.name_of(value, 12) for value in values])
     else:  # every one, every other one, every fifth ...
         apart = next(k * 10**i for i in range(10) for k in (1, 2, 5) if len(values) <= 12 * k * 10**i)
         shown = values[::apart]

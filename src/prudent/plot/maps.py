@@ -5,20 +5,9 @@ from typing import Any
 import numpy as np
 
 from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
-from prudent.errors import PrudentError, as_number, needed
-from prudent.plot.canvas import (
-    FAINT,
-    INK,
-    ON_LIGHT,
-    PAPER,
-    ROAD,
-    SEA,
-    Axes,
-    axes_for,
-    check_kind,
-    colours_of,
-    name_above,
-)
+from prudent.errors import PrudentError, as_number
+from prudent.plot import canvas
+from prudent.plot.canvas import Axes
 from prudent.plot.grid import grid, heat_map
 from prudent.plot.network import routes
 from prudent.plot.strips import budget_strip
@@ -51,7 +40,7 @@ def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('stage', 'stock')
     """
-    check_kind("plan", plan, Plan, "solve")
+    canvas.check_kind("plan", plan, Plan, "solve")
     model, known = plan.model, domain_of(plan.model)
     if known.drawn == "heat":
         where = {} if budget is None else other_parts(model)
@@ -92,38 +81,36 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     >>> ax.get_title(loc="left").partition(":")[0]
     'after 2 moves'
     """
-    check_kind("plan", plan, Plan, "solve")
+    canvas.check_kind("plan", plan, Plan, "solve")
     if not is_sea(plan.model):
         raise PrudentError(f"{plan.model.name} is not Deep Sea Treasure; use policy, heat_map, routes or budget_strip")
     arrows = _sailed(plan) if budget is None else _steered(plan, budget)
-    ax = axes_for(ax, (6.0, 5.4))
+    ax = canvas.axes_for(ax, (6.0, 5.4))
     _draw_sea(ax)
     spots = [(column, row, *DIRECTIONS[action]) for column, row, action in arrows]
     often = np.array(list(arrows.values()))
     column, row, right, down = np.array(spots, dtype=float).T
     size = np.hypot(right, down)
     order = np.argsort(often, kind="stable")
-    rgba, colour = needed("matplotlib.colors", "plot").to_rgba, colours_of(plan.model)
+    rgba, colour = canvas.part("colors").to_rgba, canvas.colours_of(plan.model)
     shade = np.array([rgba(colour[action]) for _, _, action in arrows])
     if budget is None:
         shade[:, 3] = _opacity(often)
     else:
-        shade = np.where(often[:, None] > 0, shade, rgba(FAINT))
+        shade = np.where(often[:, None] > 0, shade, rgba(canvas.FAINT))
     # Several moves from one cell start at its middle; a single one is centred there.
     scale, pivot, width = (1.7, "tail", 0.09) if budget is None else (1.25, "mid", 0.09)
     ax.quiver(
         column[order], row[order], (right / size)[order], (down / size)[order], color=shade[order], angles="xy",
         scale_units="xy", scale=scale, pivot=pivot, units="xy", width=width, headwidth=4, headlength=4.5,
-        headaxislength=4, edgecolor=[(*rgba(INK)[:3], a) for a in shade[order, 3]], linewidth=0.3, zorder=4,
+        headaxislength=4, edgecolor=[(*rgba(canvas.INK)[:3], a) for a in shade[order, 3]], linewidth=0.3, zorder=4,
     )  # fmt: skip
     if budget is None:
         _key(ax)
     else:
         moves = round((plan.policy.whole - budget) / MOVE_COST)
         left = f"{budget:g} of the budget of {plan.policy.whole:g} left"
-        ax.set_title(
-            f"after {moves} move{'' if moves == 1 else 's'}: {left}; grey: no run is there", fontsize=9.5, loc="left"
-        )
+        canvas.entitle(ax, f"after {moves} move{'' if moves == 1 else 's'}: {left}; grey: no run is there")
     return ax
 
 
@@ -134,11 +121,11 @@ def _opacity(often: Any) -> Any:
 
 def _key(ax: Any) -> None:
     """Say above the map how often an arrow's move is made."""
-    Line = needed("matplotlib.lines", "plot").Line2D
-    look: dict[str, Any] = {"marker": r"$\rightarrow$", "markersize": 13, "linestyle": "none", "color": INK}
+    Line = canvas.part("lines").Line2D
+    look: dict[str, Any] = {"marker": r"$\rightarrow$", "markersize": 13, "linestyle": "none", "color": canvas.INK}
     shown = [Line([], [], alpha=_opacity(often), label=f"{often:g}", **look) for often in (1.0, 0.1, 0.01)]
     words = Line([], [], linestyle="none", label="moves per run:")
-    name_above(ax, [words, *shown], ncols=4, handletextpad=0.4, columnspacing=1.2)
+    canvas.name_above(ax, [words, *shown], ncols=4, handletextpad=0.4, columnspacing=1.2)
 
 
 def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:
@@ -170,19 +157,17 @@ def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:
 
 
 def _draw_sea(ax: Any) -> None:
-    Rectangle = needed("matplotlib.patches", "plot").Rectangle
+    Rectangle = canvas.part("patches").Rectangle
     for column, depth in DEPTH.items():
-        ax.add_patch(
-            Rectangle(
-                (column - 0.5, depth + 0.5), 1, SIZE - depth - 1, facecolor=ROAD, linewidth=0, zorder=1,
-            )
-        )  # fmt: skip
+        rock = {"facecolor": canvas.ROAD, "linewidth": 0, "zorder": 1}
+        ax.add_patch(Rectangle((column - 0.5, depth + 0.5), 1, SIZE - depth - 1, **rock))
     for (column, row), value in TREASURE.items():
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="#F4C95D", edgecolor=PAPER, lw=0.5, zorder=2))
-        ax.text(column, row, str(value), ha="center", va="center", fontsize=7.5, zorder=5, color=ON_LIGHT)
-    ax.set(facecolor=SEA, xlim=(-0.5, SIZE - 0.5), ylim=(SIZE - 0.5, -0.5), aspect="equal")
+        gold = {"facecolor": "#F4C95D", "edgecolor": canvas.PAPER, "linewidth": 0.5, "zorder": 2}
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **gold))
+        ax.text(column, row, str(value), ha="center", va="center", fontsize=7.5, zorder=5, color=canvas.ON_LIGHT)
+    ax.set(facecolor=canvas.SEA, xlim=(-0.5, SIZE - 0.5), ylim=(SIZE - 0.5, -0.5), aspect="equal")
     ax.set(xticks=range(SIZE), yticks=range(SIZE), xlabel="column", ylabel="row")
     ax.set_xticks(np.arange(SIZE) - 0.5, minor=True)
     ax.set_yticks(np.arange(SIZE) - 0.5, minor=True)
-    ax.grid(which="minor", color=PAPER, linewidth=0.8)
+    ax.grid(which="minor", color=canvas.PAPER, linewidth=0.8)
     ax.tick_params(which="both", length=0, labelsize=8)

@@ -6,25 +6,12 @@ from typing import Any
 import numpy as np
 
 from prudent.domains.navigation import place_of_junctions
-from prudent.errors import PrudentError, needed
+from prudent.errors import PrudentError
 from prudent.models.amend import is_amended
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
-from prudent.plot.canvas import (
-    BLUE,
-    FAINT,
-    FILLS,
-    INK,
-    ORANGE,
-    PAPER,
-    ROAD,
-    Axes,
-    actions_of,
-    axes_for,
-    check_kind,
-    colours_of,
-    name_of,
-)
+from prudent.plot import canvas
+from prudent.plot.canvas import Axes
 from prudent.results.map_data import place_states, played_at, ways_of
 from prudent.results.plan import Plan
 from prudent.runtime.tables import worst
@@ -72,21 +59,21 @@ def routes(
     >>> len(ax.patches)  # s0 to s1, s0 to s2, and from both to the goal
     4
     """
-    check_kind("plan", plan, Plan, "solve")
+    canvas.check_kind("plan", plan, Plan, "solve")
     model = plan.model
     place = _places(model, positions)
     played = plan.visits().played if budget is None else _played(plan, budget)
     once, total = ways_of(model).used(played)
     tall, wide = np.ptp(place[:, 1]), max(np.ptp(place[:, 0]), 1e-9)
-    ax = axes_for(ax, (6.8, float(np.clip(6.4 * tall / wide, 2.2, 6.4)) + 0.4))
+    ax = canvas.axes_for(ax, (6.8, float(np.clip(6.4 * tall / wide, 2.2, 6.4)) + 0.4))
     apart = np.insert(place[once], 2, np.nan, axis=1).reshape(-1, 2)  # one path with gaps: files stay small
-    ax.plot(*apart.T, color=ROAD, linewidth=0.5, zorder=1)
-    ax.plot(place[:, 0], place[:, 1], "o", color=FAINT, markersize=2.5, zorder=2)
+    ax.plot(*apart.T, color=canvas.ROAD, linewidth=0.5, zorder=1)
+    ax.plot(place[:, 0], place[:, 1], "o", color=canvas.FAINT, markersize=2.5, zorder=2)
     taken = np.flatnonzero((total >= SHOWN) & (once[:, 0] != once[:, 1]))
     taken = taken[np.argsort(total[taken], kind="stable")]
     often = np.minimum(total[taken], 1.0) if budget is None else np.full(len(taken), 0.3)
     draw = _draw_arrows if len(taken) <= MANY else _draw_lines
-    shades = [BLUE] * len(taken) if budget is None else _shades(ax, model, once[taken, 0], played)
+    shades = [canvas.BLUE] * len(taken) if budget is None else _shades(ax, model, once[taken, 0], played)
     draw(ax, place[once[taken]], often, shades)
     _name_places(ax, model, place, once, total, budget)
     ax.set_aspect("equal", adjustable="datalim")
@@ -98,28 +85,28 @@ def routes(
     else:
         shown = f"actions played with a remaining budget of {budget:g}"
     what = plan.method if plan.objective is None else plan.objective
-    ax.set_title(f"{what}, {worst(plan.alpha)}; {shown}", fontsize=9.5, loc="left")
+    canvas.entitle(ax, f"{what}, {worst(plan.alpha)}; {shown}")
     return ax
 
 
 def _shades(ax: Any, model: SSP, sources: IntArray, played: FloatArray) -> list[str]:
     """Return the colour of what is played in each state, and name the actions; one colour where they are many."""
-    if len(actions_of(model)) > len(FILLS):
-        return [INK] * len(sources)
-    colour = colours_of(model)
+    colour = canvas.colours_of(model)
+    if len(colour) > len(canvas.FILLS):
+        return [canvas.INK] * len(sources)
     chosen = {model.state_of_action(row): model.action(row) for row in np.flatnonzero(played).tolist()}
-    Line = needed("matplotlib.lines", "plot").Line2D
+    Line = canvas.part("lines").Line2D
     named = [action for action in colour if action in {chosen[source] for source in sources.tolist()}]
-    handles = [Line([], [], color=colour[action], linewidth=2.5, label=name_of(action)) for action in named]
+    handles = [Line([], [], color=colour[action], linewidth=2.5, label=canvas.name_of(action)) for action in named]
     ax.legend(handles=handles, loc="best", frameon=True, framealpha=0.8, edgecolor="none", fontsize=8.5)
     return [colour[chosen[source]] for source in sources.tolist()]
 
 
 def _draw_arrows(ax: Any, ways: FloatArray, often: FloatArray, shades: list[str]) -> None:
     """Draw ways, (n, 2, 2), as arrows, slightly bent so that ways there and back lie side by side."""
-    arrow = needed("matplotlib.patches", "plot").FancyArrowPatch
+    arrow = canvas.part("patches").FancyArrowPatch
     for (source, target), share, colour in zip(ways, often.tolist(), shades, strict=True):
-        how: dict[str, Any] = {"linewidth": _width(share), "alpha": 0.4 + 0.6 * share, "mutation_scale": 6 + 4 * share}
+        how: dict[str, Any] = {"linewidth": _width(share), "alpha": _opacity(share), "mutation_scale": 6 + 4 * share}
         how |= {"arrowstyle": "-|>", "shrinkA": 0.5, "shrinkB": 0.5, "connectionstyle": "arc3,rad=0.05"}
         drawn = arrow(source, target, **how)
         drawn.set(color=colour, zorder=3 + share)
@@ -128,12 +115,12 @@ def _draw_arrows(ax: Any, ways: FloatArray, often: FloatArray, shades: list[str]
 
 def _draw_lines(ax: Any, ways: FloatArray, often: FloatArray, shades: list[str]) -> None:
     """Draw many ways, (n, 2, 2), at once: lines that end in triangles."""
-    found = needed("matplotlib.collections", "plot")
+    found = canvas.part("collections")
     along = ways[:, 1] - ways[:, 0]
     long = np.maximum(np.hypot(*along.T), 1e-300)  # two states may be in one place
     head = along * np.minimum(0.3, 0.02 * np.ptp(ways.reshape(-1, 2), axis=0).max() / long)[:, None]
     tip, back, aside = ways[:, 1], ways[:, 1] - head, 0.5 * np.column_stack([-head[:, 1], head[:, 0]])
-    how = {"alpha": 0.4 + 0.6 * often, "zorder": 3}
+    how = {"alpha": _opacity(often), "zorder": 3}
     ax.add_collection(found.LineCollection(ways, colors=shades, linewidths=_width(often), **how))
     heads = np.stack([tip, back + aside, back - aside], axis=1)
     ax.add_collection(found.PolyCollection(heads, facecolors=shades, linewidths=0, **how))
@@ -185,7 +172,7 @@ def _name_places(
     named: list[FloatArray] = []
     start, goal = model.initial_state.tolist(), np.flatnonzero(model.is_goal).tolist()
     for which, marker, large in ((start, "s", 9), (goal, "*", 15)):
-        ax.plot(*place[which].T, marker, color=ORANGE, markersize=large, markeredgecolor=INK, zorder=6)
+        ax.plot(*place[which].T, marker, color=canvas.ORANGE, markersize=large, markeredgecolor=canvas.INK, zorder=6)
     forks = range(model.n_states) if model.n_states <= FEW else [] if budget is not None else _forks(once, total)
     for index in [*start, *goal, *forks]:
         spot = place[index]
@@ -194,9 +181,9 @@ def _name_places(
         named.append(spot)
         bold = index in start or index in goal
         ax.annotate(
-            name_of(model.state(index), 14), spot, xytext=(0, 9 if bold else 7), textcoords="offset points",
+            canvas.name_of(model.state(index), 14), spot, xytext=(0, 9 if bold else 7), textcoords="offset points",
             ha="center", fontsize=9.5 if bold else 8, fontweight="bold" if bold else "normal", zorder=7,
-            bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 0.8},
+            bbox={"facecolor": canvas.PAPER, "edgecolor": "none", "alpha": 0.75, "pad": 0.8},
         )  # fmt: skip
 
 
@@ -213,11 +200,15 @@ def _width(often: Any) -> Any:
     return 0.7 + 2.8 * often
 
 
+def _opacity(often: Any) -> Any:
+    return 0.4 + 0.6 * often
+
+
 def _key(ax: Any, *, crowded: bool) -> None:
     """Explain the widths in a legend: where there is room, or below a crowded picture, to save a long search."""
-    Line = needed("matplotlib.lines", "plot").Line2D
+    Line = canvas.part("lines").Line2D
     handles = [
-        Line([0], [0], color=BLUE, linewidth=_width(often), alpha=0.4 + 0.6 * often, label=f"{often:.0%} of runs")
+        Line([], [], color=canvas.BLUE, linewidth=_width(often), alpha=_opacity(often), label=f"{often:.0%} of runs")
         for often in (1.0, 0.5, 0.1)
     ]
     how: dict[str, Any] = {"loc": "best"}

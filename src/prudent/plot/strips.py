@@ -6,21 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError, needed
-from prudent.plot.canvas import (
-    FADED,
-    INK,
-    NAMED,
-    PAPER,
-    Axes,
-    actions_of,
-    axes_for,
-    check_kind,
-    colours_of,
-    ink_on,
-    name_above,
-    name_of,
-)
+from prudent.errors import PrudentError
+from prudent.plot import canvas
+from prudent.plot.canvas import Axes
 from prudent.results.decisions import Decision, bands_of, met_of
 from prudent.results.plan import Plan
 
@@ -54,18 +42,18 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     >>> [text.get_text() for text in ax.texts]
     ['d', 'e', 'c']
     """
-    check_kind("plan", plan, Plan, "solve")
+    canvas.check_kind("plan", plan, Plan, "solve")
     decisions = met_of(plan.policy)
     chosen = list(states) or most_visited(plan)
     strips = [
         (state, bands_of(plan.policy, state), [row for row in decisions if row.state == state]) for state in chosen
     ]
     own = ax is None
-    ax = axes_for(ax, (6.8, 1.5 + 0.42 * len(strips)))
+    ax = canvas.axes_for(ax, (6.8, 1.5 + 0.42 * len(strips)))
     budget, step = plan.policy.whole, plan.policy.prepared.scale.level_size
     found = {band.action for _, bands, _ in strips for band in bands}
-    actions = [action for action in actions_of(plan.model) if action in found]
-    colour = colours_of(plan.model)
+    colour = canvas.colours_of(plan.model)
+    actions = [action for action in colour if action in found]
     low, high = _range(strips, budget, step)
     ax.set(xlim=(high, low), ylim=(len(strips) - 0.4, -0.6))  # the budget falls from left to right
     spelt: set[Hashable] = set()
@@ -74,13 +62,14 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
         for span in _spans(bands, budget, step, low, high):
             if _draw_band(ax, row, span, there, colour[span[2]]):
                 spelt.add(span[2])
-    ax.set_yticks(range(len(strips)), [name_of(state) for state, _, _ in strips])
+    ax.set_yticks(range(len(strips)), [canvas.name_of(state) for state, _, _ in strips])
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
     _name_budget(ax, plan, chosen, 0 if states else len({row.state for row in decisions} - set(chosen)))
-    if len(actions) > 1 and spelt != set(actions) and len(actions) <= NAMED:
-        Patch = needed("matplotlib.patches", "plot").Patch
-        handles = [Patch(facecolor=colour[action], edgecolor=PAPER, label=name_of(action, LONG)) for action in actions]
+    if len(actions) > 1 and spelt != set(actions) and len(actions) <= canvas.NAMED:
+        Patch = canvas.part("patches").Patch
+        names = {action: canvas.name_of(action, LONG) for action in actions}
+        handles = [Patch(facecolor=colour[each], edgecolor=canvas.PAPER, label=name) for each, name in names.items()]
         _legend(ax, handles, own=own)
     return ax
 
@@ -89,20 +78,19 @@ def _draw_band(ax: Any, row: int, span: Span, met: Sequence[Span], colour: str) 
     """Draw where one action is played, with its name if there is room; return whether the whole name fits."""
     pieces = _pieces(span, met)
     for begin, end, full in pieces:
-        ax.broken_barh(
-            [(end, begin - end)], (row - 0.36, 0.72), facecolor=colour, alpha=1.0 if full else FADED, linewidth=0,
-            zorder=2,
-        )  # fmt: skip
-    ax.plot([span[1]] * 2, [row - 0.36, row + 0.36], color=PAPER, linewidth=1.2, zorder=2.5)  # where the next begins
+        look = {"facecolor": colour, "alpha": 1.0 if full else canvas.FADED, "linewidth": 0, "zorder": 2}
+        ax.broken_barh([(end, begin - end)], (row - 0.36, 0.72), **look)
+    border = {"color": canvas.PAPER, "linewidth": 1.2, "zorder": 2.5}  # where the next begins
+    ax.plot([span[1]] * 2, [row - 0.36, row + 0.36], **border)
     high, low = ax.get_xlim()
     point = (high - low) * ax.figure.dpi / ax.bbox.width / 72  # about
     widest = sorted(pieces, key=lambda piece: (piece[2], piece[0] - piece[1]), reverse=True)  # where runs are first
-    for text in (name_of(span[2], LONG), name_of(span[2])):
+    for text in (canvas.name_of(span[2], LONG), canvas.name_of(span[2])):
         for begin, end, full in widest:
             if begin - end > point * (6.5 * len(text) + 6):
-                ink = ink_on(colour) if full else INK
+                ink = canvas.ink_on(colour) if full else canvas.INK
                 ax.text((begin + end) / 2, row, text, ha="center", va="center", fontsize=9, zorder=3, color=ink)
-                return text == name_of(span[2], LONG)
+                return text == canvas.name_of(span[2], LONG)
     return False
 
 
@@ -120,7 +108,7 @@ def _name_budget(ax: Any, plan: Plan, states: list[Hashable], more: int) -> None
         ax.set_xticks([])
         what = "any remaining budget: the action depends on the state alone"
     else:
-        ax.axvline(0, color=INK, linewidth=1, linestyle=":", zorder=4)
+        ax.axvline(0, color=canvas.INK, linewidth=1, linestyle=":", zorder=4)
         luck = plan.policy.prepared.scale.luck
         back = any(luck[plan.model.index(state)] < 0 for state in states)  # negative costs may follow
         what = "remaining budget" if back else "remaining budget (below 0: the total exceeds the budget)"
@@ -137,7 +125,7 @@ def _legend(ax: "Axes", handles: list[Any], *, own: bool) -> None:
     columns = max(1, min(len(handles), 6, int(room / (6 * action + 40))))
     if own:
         figure.set_figheight(figure.get_figheight() + 0.19 * (-(-len(handles) // columns) - 1))
-    name_above(ax, handles, ncols=columns)
+    canvas.name_above(ax, handles, ncols=columns)
 
 
 def most_visited(plan: Plan) -> list[Hashable]:

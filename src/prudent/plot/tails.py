@@ -8,23 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError, needed
+from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
-from prudent.plot.canvas import (
-    BODY,
-    FAINT,
-    HATCHES,
-    INK,
-    STYLES,
-    TAIL,
-    Axes,
-    axes_for,
-    hues,
-    name_above,
-    name_of,
-    quiet,
-    short,
-)
+from prudent.plot import canvas
+from prudent.plot.canvas import Axes
 from prudent.policies.distribution import Distribution, check_alpha
 from prudent.results.plan import Plan
 from prudent.results.runs import Runs
@@ -76,7 +63,7 @@ class _Drawn:
         names = {MEAN: "expected", VAR: "VaR", CVAR: "CVaR"}
         if self.found.grouped:
             names |= {VAR: "VaR about", CVAR: "CVaR at least"}
-        words = [f"{sign} {names[sign]} {short(x)}" for sign, x in self.marks.items()]
+        words = [f"{sign} {names[sign]} {canvas.short(x)}" for sign, x in self.marks.items()]
         return (f"{self.label}:  " if self.label else "") + "   ".join(words)
 
 
@@ -115,7 +102,7 @@ def distribution(
     """
     shown = _shown(results, alpha, labels, bars=True)
     edges = common_bins([each.found for each in shown], bins)
-    ax = axes_for(ax)
+    ax = canvas.axes_for(ax)
     peak = max([_draw_bars(ax, each, edges, alone=len(shown) == 1) for each in shown])
     _mark_rows(ax, shown, edges, peak)
     ax.set(xlim=(edges[0], edges[-1]), ylabel="probability")
@@ -140,7 +127,7 @@ def cdf(
     """
     shown = _shown(results, alpha, labels, bars=False)
     edges = common_bins([each.found for each in shown], None)
-    ax = axes_for(ax)
+    ax = canvas.axes_for(ax)
     for each in shown:
         values, rises = each.found.values, np.cumsum(each.found.probabilities)
         end = max(edges[-1], values[-1])
@@ -148,12 +135,12 @@ def cdf(
         look = {"color": each.colour, "linestyle": each.style, "linewidth": 1.6, "label": each.text}
         ax.step(x, y, where="post", **look, zorder=3)
     for level in sorted({1 - each.alpha for each in shown if each.alpha is not None}):
-        ax.axhline(level, color=FAINT, linewidth=1, linestyle=":", zorder=1)
+        ax.axhline(level, color=canvas.FAINT, linewidth=1, linestyle=":", zorder=1)
         name = percent(level)  # outside the axes, where there is room
         ax.text(1.01, level, name, transform=ax.get_yaxis_transform(), va="center", fontsize=8.5)
     _mark_rows(ax, shown, edges, 1.0)
     ax.set(xlim=(edges[0], edges[-1]), xlabel="total cost", ylabel="probability of this cost or less")
-    quiet(ax)
+    canvas.quiet(ax)
     return ax
 
 
@@ -220,19 +207,24 @@ def _shown(
         )
     alpha = None if alpha is None else check_alpha(alpha)
     usual = next((result.alpha for result in results if isinstance(result, Plan)), None)
-    names = _labels(results) if labels is None else [name_of(label, 40) for label in labels]
-    to_rgb = needed("matplotlib.colors", "plot").to_rgb
+    names = _labels(results) if labels is None else [canvas.name_of(label, 40) for label in labels]
+    to_rgb = canvas.part("colors").to_rgb
     one = bars and len(results) == 1
     shown = []
-    for i, (result, name, hue) in enumerate(zip(results, names, hues(len(results)), strict=True)):
-        style, hatch = STYLES[i % len(STYLES)], HATCHES[i % len(HATCHES)]
-        looks = (INK, style, "", (*to_rgb(TAIL), 1.0)) if one else (hue, style, hatch, (*to_rgb(hue), 0.4))
-        if isinstance(result, Plan):
-            shown.append(_Drawn(result.total_cost(), alpha or result.alpha, name, *looks))
-        else:
-            found = result.distribution if isinstance(result, Runs) else result
-            shown.append(_Drawn(found, alpha or usual, name, *looks))
+    for i, (result, name, hue) in enumerate(zip(results, names, canvas.hues(len(results)), strict=True)):
+        style, hatch = canvas.STYLES[i % len(canvas.STYLES)], canvas.HATCHES[i % len(canvas.HATCHES)]
+        looks = (hue, style, hatch, (*to_rgb(hue), 0.4))
+        if one:
+            looks = (canvas.INK, style, "", (*to_rgb(canvas.TAIL), 1.0))
+        own = result.alpha if isinstance(result, Plan) else usual
+        shown.append(_Drawn(_distribution_of(result), alpha or own, name, *looks))
     return shown
+
+
+def _distribution_of(result: Result) -> Distribution:
+    if isinstance(result, Plan):
+        return result.total_cost()
+    return result.distribution if isinstance(result, Runs) else result
 
 
 def _labels(results: tuple[Result, ...]) -> list[str]:
@@ -260,10 +252,10 @@ def _draw_bars(ax: Any, each: _Drawn, edges: FloatArray, *, alone: bool) -> floa
     if each.alpha is not None:
         worst = _binned(each.found, each.found.tail(each.alpha), edges, min(each.found.missing, each.alpha))
     if alone:
-        ax.stairs(mass - worst, edges, fill=True, facecolor=BODY, linewidth=0, zorder=2)
-    part = {"baseline": mass - worst, "fill": True, "linewidth": 0}
-    ax.stairs(mass, edges, **part, facecolor=each.tail, zorder=2)
-    ax.stairs(mass, edges, **part, facecolor="none", edgecolor=each.colour, hatch=each.hatch, zorder=2.1)
+        ax.stairs(mass - worst, edges, fill=True, facecolor=canvas.BODY, linewidth=0, zorder=2)
+    tail = {"baseline": mass - worst, "fill": True, "linewidth": 0}
+    ax.stairs(mass, edges, **tail, facecolor=each.tail, zorder=2)
+    ax.stairs(mass, edges, **tail, facecolor="none", edgecolor=each.colour, hatch=each.hatch, zorder=2.1)
     ax.stairs(mass, edges, color=each.colour, linestyle=each.style, linewidth=1.2, zorder=2.2, label=each.text)
     return float(mass.max())
 
@@ -274,7 +266,7 @@ def _mark_rows(ax: Any, shown: Sequence[_Drawn], edges: FloatArray, peak: float)
     Values outside are marked at the edge.
     """
     row, on_bars = 0.075, bool(ax.patches)
-    lines, patches = needed("matplotlib.lines", "plot"), needed("matplotlib.patches", "plot")
+    lines, patches = canvas.part("lines"), canvas.part("patches")
     handles = []
     for i, each in enumerate(shown):
         height = 1 - row * (i + 0.5)  # in axes coordinates: they may share an axis with others
@@ -300,12 +292,13 @@ def _mark_rows(ax: Any, shown: Sequence[_Drawn], edges: FloatArray, peak: float)
             handle.set_label(text.replace(":  ", ":\n", 1))
     alphas = {each.alpha for each in shown if each.alpha is not None}
     shaded = f"shaded: {worst(alphas.pop())}" if len(alphas) == 1 and on_bars else None
-    name_above(ax, handles, handlelength=2.4, title=shaded, title_fontsize=9, alignment="left")
+    canvas.name_above(ax, handles, handlelength=2.4, title=shaded, title_fontsize=9, alignment="left")
 
 
 def _name_axes(ax: Any, edges: FloatArray, found: Sequence[Distribution]) -> None:
     values = np.concatenate([each.values for each in found])
     beyond = values.max() >= edges[-1] or any(each.missing > 0 for each in found)
     last = values[values >= edges[-2]]
-    ax.set_xlabel("total cost" + (f" (last bar: {short(float(last.min()))} or more)" if beyond and len(last) else ""))
-    quiet(ax)
+    rest = f" (last bar: {canvas.short(float(last.min()))} or more)" if beyond and len(last) else ""
+    ax.set_xlabel(f"total cost{rest}")
+    canvas.quiet(ax)

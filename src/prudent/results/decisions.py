@@ -330,7 +330,8 @@ def met_of(policy: BudgetPolicy) -> tuple[Decision, ...]:
     policy.refuse_as("is no table")
     prepared, model = policy.prepared, policy.prepared.model
     width, rows = policy.level + 1, list[Decision]()
-    met, least = pairs_met(policy)
+    pairs, least = _pairs(policy)
+    met = np.unique(pairs)
     first = np.searchsorted(met, width * np.arange(prepared.n_states + 1))  # of each state's pairs
     for state in np.flatnonzero((prepared.members.state_of >= 0) & ~model.is_goal).tolist():
         inside = prepared.members.state_of[state]
@@ -343,15 +344,6 @@ def met_of(policy: BudgetPolicy) -> tuple[Decision, ...]:
     return tuple(rows)
 
 
-def pairs_met(policy: BudgetPolicy) -> tuple[IntArray, IntArray]:
-    """Return the pairs of state and remaining budget that runs can meet, as ``state * (level + 1) + left``, sorted.
-
-    States are prepared ones.  Also return the fewest levels that a run has used in a state once its budget is spent.
-    """
-    pairs, least = _pairs(policy)
-    return np.unique(pairs), least
-
-
 def states_met(policy: BudgetPolicy) -> BoolArray:
     """Return which prepared states runs of a policy can meet, with whatever budget; it takes less memory than pairs."""
     pairs, met = _pairs(policy)[0], np.zeros(policy.prepared.n_states, dtype=bool)
@@ -361,6 +353,10 @@ def states_met(policy: BudgetPolicy) -> BoolArray:
 
 
 def _pairs(policy: BudgetPolicy) -> tuple[IntArray, IntArray]:
+    """Return the pairs of state and remaining budget that runs can meet, as ``state * (level + 1) + left``.
+
+    States are prepared ones.  Also return the fewest levels that a run has used in a state once its budget is spent.
+    """
     prepared = policy.prepared
     arcs, least = free_arcs(prepared), np.full(prepared.n_states, UNREACHED, dtype=np.int64)
     return occupy(arcs, costs_of(prepared, arcs), policy.choices, policy.level, prepared.start, least), least

@@ -124,12 +124,13 @@ class Explanation(Shown):
             allowed = "yes" if option.allowed else "no"
             rows.append((f"{'>' if self._plays(option) else ' '} {name}", *shown, allowed, option.why))
         title = f"In {self.state!r}, having spent {number(self.spent, digits)}: {self.summary}"
-        if not robust:
-            head = ("  action", "excess", "expected cost", "allowed", "why")
-            return Table(title, tuple(rows), "wddlw", head=head, notes=self.notes)
-        names = ("  action", "worst excess", "worst expected cost", "excess", "expected cost", "allowed", "why")
-        worst = "worst: in the worst model of the set, which decides; excess, expected cost: in the model itself"
-        return Table(title, tuple(rows), "wddddlw", head=names, notes=(worst, *self.notes))
+        names, notes = ["excess", "expected cost"], self.notes
+        if robust:
+            names = [*(f"worst {name}" for name in names), *names]
+            worst = "worst: in the worst model of the set, which decides; excess, expected cost: in the model itself"
+            notes = (worst, *notes)
+        head = ("  action", *names, "allowed", "why")
+        return Table(title, tuple(rows), "w" + "d" * len(names) + "lw", head=head, notes=notes)
 
     def _plays(self, option: Option) -> bool:
         return (option.action, option.at) == (self.action, self.state)
@@ -157,14 +158,13 @@ class Explainer:
         assert swept.tables is not None
         self.tables = swept.tables
 
-    def values(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray]:
-        """Return the expected excess and the expected cost, in levels, after each action with that remaining budget."""
-        expected = self.policy.prepared.mean_cost[action] + self._following(action, left, self.tables.mean, slope=0.0)
-        return self._following(action, left, self.tables.excess, slope=1.0), expected
+    def values(self, action: IntArray, left: int) -> list[tuple[FloatArray, FloatArray]]:
+        """Return the expected excess and the expected cost, in levels, after each action with that remaining budget.
 
-    def nominal(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray] | None:
-        """Return the same in the model itself, where a plan is for a set of models."""
-        return None
+        For a set of models: in the worst of them, then in the model itself.
+        """
+        expected = self.policy.prepared.mean_cost[action] + self._following(action, left, self.tables.mean, slope=0.0)
+        return [(self._following(action, left, self.tables.excess, slope=1.0), expected)]
 
     def explain(self, state: Hashable, spent: float, left: int | None = None) -> Explanation:
         """Compare all actions of a state, given what the run has spent and, if it is an agent's, what it has left.
@@ -182,7 +182,7 @@ class Explainer:
             played = model.action(policy.model_action(index, max(left, 0)))
         safe = int(self.worst.value[inside]) <= left and policy.budget is not None
         action = np.arange(prepared.action_start[inside], prepared.action_start[inside + 1])
-        (excess, expected), own = self.values(action, left), self.nominal(action, left)
+        (excess, expected), *own = self.values(action, left)
         if safe:
             allowed = self.worst.action_value[action] <= left
         else:
@@ -199,8 +199,8 @@ class Explainer:
                 expected=float(expected[i]) * unit + luck,
                 allowed=bool(allowed[i]),
                 why=_why(i == chosen, bool(allowed[i]), bool(expected[i] <= expected[chosen]), safe, left > 0),
-                nominal_excess=None if own is None or policy.budget is None else float(own[0][i]) * unit,
-                nominal_expected=None if own is None else float(own[1][i]) * unit + luck,
+                nominal_excess=float(own[0][0][i]) * unit if own and policy.budget is not None else None,
+                nominal_expected=float(own[0][1][i]) * unit + luck if own else None,
             )
             for i, a in enumerate(prepared.model_action[action].tolist())
         ]
@@ -245,15 +245,9 @@ class RobustExplainer(Explainer):
         both = Follower(policy, intervals, limits), Follower(policy, Intervals(chance, chance), limits)
         self._worths = [(each.excesses(policy.level), each.means()) for each in both]
 
-    def values(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray]:
-        """Return the worst-case expected excess and cost after each action with that remaining budget."""
-        excess, mean = self._worths[0]
-        return excess.after(action, left), mean.after(action, left)
-
-    def nominal(self, action: IntArray, left: int) -> tuple[FloatArray, FloatArray]:
-        """Return the same in the model itself."""
-        excess, mean = self._worths[1]
-        return excess.after(action, left), mean.after(action, left)
+    def values(self, action: IntArray, left: int) -> list[tuple[FloatArray, FloatArray]]:
+        """Return both, as :class:`Explainer` does."""
+        return [(excess.after(action, left), mean.after(action, left)) for excess, mean in self._worths]
 
 
 def _summary(budget: float | None, luck: float, safe: bool, counts: bool, digits: int) -> str:

@@ -3,9 +3,10 @@
 Also a model as a network: the ways between its states, how often runs take them, and where states lie.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from numbers import Real
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -139,11 +140,10 @@ def _played(model: SSP, cell: Cell, often: dict[int, float], met: set[Hashable] 
 
 def _towards(model: SSP, row: int, cell: Cell, x: int, y: int) -> tuple[float, float] | None:
     """Return by how much the likeliest outcome of an action changes two coordinates that are numbers."""
-    next_state: Any = model.state(int(model.successor[model.likeliest(row)]))
-    if not isinstance(next_state, tuple) or max(x, y) >= len(next_state):
+    target = _cell(model.state(int(model.successor[model.likeliest(row)])), x, y)
+    if target is None or not all(map(is_number, (*cell, *target))):
         return None
-    ends = (*cell, next_state[x], next_state[y])
-    return (next_state[x] - cell[0], next_state[y] - cell[1]) if all(map(is_number, ends)) else None
+    return target[0] - cell[0], target[1] - cell[1]
 
 
 def other_parts(model: SSP) -> dict[int, Hashable]:
@@ -173,13 +173,7 @@ def states_with(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> li
         raise PrudentError(f"x is {x!r} and y is {y!r}; they must be two coordinates of the state, counted from 0")
     if not isinstance(where, Mapping) or not all(isinstance(i, int) and i not in (x, y) for i in where):
         raise PrudentError(f"where is {where!r}; it must give values of other coordinates, as in {{2: 10}}")
-    found = []
-    for index in model.acting:
-        name = model.state(index)
-        if not isinstance(name, tuple) or max(x, y, *where, 0) >= len(name) or min(x, y, *where, 0) < 0:
-            continue
-        if all(name[i] == value for i, value in where.items()):
-            found.append((index, (name[x], name[y])))
+    found = [(index, cell) for index in model.acting if (cell := _cell(model.state(index), x, y, where))]
     if not found:
         raise PrudentError(
             f"{model.name} has no state that is a tuple with coordinates {x} and {y}"
@@ -188,16 +182,23 @@ def states_with(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> li
     return found
 
 
+def _cell(name: Hashable, x: int, y: int, where: Mapping[int, Hashable] = MappingProxyType({})) -> Cell | None:
+    """Return the cell of a state; None if it is no tuple with these coordinates and these values of others."""
+    if not isinstance(name, tuple) or max(x, y, *where) >= len(name) or min(x, y, *where) < 0:
+        return None
+    return (name[x], name[y]) if all(name[i] == value for i, value in where.items()) else None
+
+
 def _only_way(model: SSP, index: int) -> bool:
     """Return whether a state has one action, and that is not a number: there is nothing to map."""
     actions = model.actions(index)
     return len(actions) == 1 and not is_number(model.action(actions[0]))
 
 
-def _has_parts(model: SSP, count: int) -> bool:
-    """Return whether all states except goals are tuples of this many numbers."""
+def _has_parts(model: SSP, count: int, fits: Callable[[object], bool] = is_number) -> bool:
+    """Return whether all states except goals are tuples of this many numbers, or of other parts that fit."""
     names = [model.state(index) for index in model.acting]
-    return all(isinstance(name, tuple) and len(name) == count and all(map(is_number, name)) for name in names)
+    return all(isinstance(name, tuple) and len(name) == count and all(map(fits, name)) for name in names)
 
 
 def _has_numbers(model: SSP) -> bool:
@@ -208,25 +209,22 @@ def _has_numbers(model: SSP) -> bool:
 
 def goal_cells(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> list[Cell]:
     """Return the cells of goals that are tuples as well."""
-    names: list[Any] = [model.state(index) for index in np.flatnonzero(model.is_goal).tolist()]
-    tuples = [name for name in names if isinstance(name, tuple) and len(name) > max(x, y, *where, 0)]
-    return [(name[x], name[y]) for name in tuples if all(name[i] == value for i, value in where.items())]
+    cells = (_cell(model.state(index), x, y, where) for index in np.flatnonzero(model.is_goal).tolist())
+    return [cell for cell in cells if cell is not None]
 
 
 def are_pairs(model: SSP) -> bool:
     """Return whether all states except goals are pairs of numbers or texts."""
-    names: list[Any] = [model.state(index) for index in model.acting]
-    pairs = [name for name in names if isinstance(name, tuple) and len(name) == 2]
-    return len(pairs) == len(names) and all(is_number(each) or isinstance(each, str) for p in pairs for each in p)
+    return _has_parts(model, 2, lambda part: is_number(part) or isinstance(part, str))
 
 
 def is_map(model: SSP, x: int, y: int) -> bool:
     """Return whether two coordinates are a place: moves lead back and forth along both, by at most a step each."""
     place = np.full((model.n_states, 2), np.nan)
     for index in range(model.n_states):
-        name: Any = model.state(index)
-        if isinstance(name, tuple) and len(name) > max(x, y) and is_number(name[x]) and is_number(name[y]):
-            place[index] = name[x], name[y]
+        cell = _cell(model.state(index), x, y)
+        if cell is not None and all(map(is_number, cell)):
+            place[index] = cell
     source = np.repeat(model.action_state, np.diff(model.outcome_start))
     moved: FloatArray = place[model.successor] - place[source]
     moved = moved[np.isfinite(moved).all(axis=1)]

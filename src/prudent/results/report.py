@@ -8,9 +8,12 @@ import numpy as np
 from prudent.runtime.limits import shown_bytes
 from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain
 
-WHOLE = ("states", "actions", "outcomes", "goals", "pruned_states", "pruned_actions")
-FLAGS = ("acyclic", "counts", "intervals")
-REAL = ("step", "least_cost", "worst_case", "deviation")
+KINDS: dict[Any, str] = {
+    **dict.fromkeys((int, int | None), "Int64"),
+    **dict.fromkeys((float, float | None), "float64"),
+    bool | None: "boolean",
+}
+"""The kinds of columns in a data frame, by the types of fields."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +114,8 @@ class Report(Shown):
             "problems": "\n".join(self.problems),
         }
         del row["forecast"]
-        kinds = dict.fromkeys(WHOLE, "Int64") | dict.fromkeys(REAL, "float64") | dict.fromkeys(FLAGS, "boolean")
-        for item in fields(Forecast):
-            kinds[f"forecast_{item.name}"] = "Int64" if item.type is int else "float64"
-        kinds["forecast_device"] = "object"
+        kinds = {item.name: KINDS[item.type] for item in fields(Report) if item.type in KINDS}
+        kinds |= {f"forecast_{item.name}": KINDS.get(item.type, "object") for item in fields(Forecast)}
         return frame({name: [value] for name, value in {"ok": self.ok, **row}.items()}).astype(kinds)
 
     def table(self) -> Table:
@@ -134,22 +135,15 @@ class Report(Shown):
         if self.states is None:
             return []
         digits = certain(0.0, self.step is not None and in_hundredths(self.step))
+        least, most = ("" if cost is None else number(cost, digits) for cost in (self.least_cost, self.worst_case))
         horizon = "finite horizon" if self.acyclic else "cyclic"
         rows = [
             ("states", _shown(self.states), f"{_shown(self.goals)} of them goals; {horizon}"),
             ("actions", _shown(self.actions), ""),
             ("outcomes", _shown(self.outcomes), f"probabilities off by at most {self.deviation:.1g}"),
             ("cost step", _shown(self.step), ""),
-            (
-                "lowest cost",
-                "" if self.least_cost is None else number(self.least_cost, digits),
-                "if every outcome is the best",
-            ),
-            (
-                "worst-case cost",
-                "" if self.worst_case is None else number(self.worst_case, digits),
-                "minimal over all plans",
-            ),
+            ("lowest cost", least, "if every outcome is the best"),
+            ("worst-case cost", most, "minimal over all plans"),
             ("pruned", _shown(self.pruned_states), f"states, and {_shown(self.pruned_actions)} actions"),
         ]
         if self.counts:

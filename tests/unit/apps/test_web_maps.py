@@ -2,7 +2,7 @@
 
 import prudent
 from prudent.apps.web.maps import ROWS, policy_map
-from prudent.apps.web.sessions import Session
+from prudent.apps.web.worker import Session
 
 
 def test_a_table_says_how_many_states_it_leaves_out():

@@ -107,7 +107,7 @@ def test_a_new_domain_is_drawn_without_another_word(lifted):
 def test_a_new_domain_is_mapped_by_the_page_without_another_word(lifted):
     pytest.importorskip("starlette", reason="the page needs starlette (extra web)")
     from prudent.apps.web.maps import policy_map
-    from prudent.apps.web.sessions import Session
+    from prudent.apps.web.worker import Session
 
     left = lifted.policy.whole - 10
     found = policy_map(Session(lifted.model, {}, 10**9), lifted, left, "1")

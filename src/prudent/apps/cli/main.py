@@ -14,27 +14,26 @@ from click.shell_completion import get_completion_class
 
 import prudent
 from prudent.apps.cli import overviews
-from prudent.apps.cli.arguments import (
+from prudent.apps.cli.options import (
     PLAN,
-    Context,
     Make,
     complete_model,
     explorable,
     keep_picture,
     with_model,
+    with_options,
     with_plot,
 )
-from prudent.apps.cli.options import with_options
-from prudent.apps.cli.terminal import answer, print_distribution, print_json, print_runs, say, show
+from prudent.apps.cli.terminal import Context, answer, print_distribution, print_json, print_runs, say, show
 from prudent.domains.registry import DOMAINS
-from prudent.errors import ModelError, PrudentError, numeral
+from prudent.errors import ModelError, PrudentError
 from prudent.methods.registry import with_grid
 from prudent.runtime.lines import for_stream
 from prudent.runtime.progress import announce, announce_if_long
 from prudent.runtime.ranks import launched, speaks
 
 if TYPE_CHECKING:
-    from prudent.methods.objectives import Objective
+    pass
 
 
 class Verbs(click.Group):
@@ -91,10 +90,9 @@ def main() -> None:
 @with_plot("the distribution of the total cost")
 def solve(
     ctx: click.Context,
+    /,
     make: Make,
     method: str,
-    objective: str | None,
-    goal: str,
     points: int | None,
     decisions: bool,
     decisions_csv: str | None,
@@ -122,21 +120,14 @@ def solve(
       prudent solve learned.json --alpha 0.2 --uncertainty 0.95
       mpiexec -n 4 prudent solve my-model.umb --alpha 0.05 --checkpoint place
     """
-    from prudent.io.formats import check_plan_path
-    from prudent.results.decisions import check_csv_path
     from prudent.runtime.ranks import on_first
 
-    if save is not None:
-        check_plan_path(save)
-    if decisions_csv is not None:
-        check_csv_path(decisions_csv)
     if asked["randomise"] and (decisions or decisions_csv):
         raise PrudentError(
             "--decisions: a plan that draws one of two policies has no single table; leave out --randomise"
         )
-    asked |= {"method": with_grid(method, points), "objective": _objective(objective), "goal": goal}
     comm = launched()
-    plan = prudent.solve(on_first(comm, make), comm=comm, **asked)
+    plan = prudent.solve(on_first(comm, make), method=with_grid(method, points), comm=comm, **asked)
     if not speaks():
         return
     table = plan.decisions() if decisions or decisions_csv else None
@@ -172,10 +163,7 @@ def solve(
     gap={"help": "The largest gap between the bounds on the optimal CVaR."},
     relative_gap={"help": "The same, relative to the optimal CVaR."}, time_limit=SOONER,
 )  # fmt: skip
-@click.pass_context
 def search(
-    ctx: click.Context,
-    /,
     model: str,
     settings: tuple[str, ...],
     problem: str | None,
@@ -196,10 +184,6 @@ def search(
       prudent search tireworld.pddl --problem triangle.pddl --alpha 0.1 --dead-end-cost 100
       prudent search betting-game --alpha 0.2
     """
-    from prudent.io.formats import check_plan_path
-
-    if save is not None:
-        check_plan_path(save)
     found = explorable(model, settings, problem)
     if blind:
         found.pop("heuristic", None)
@@ -208,9 +192,7 @@ def search(
         if path is not None:
             prudent.save(content, path)
             announce(f"written to {path}")
-    answer(as_json, plan.to_dict, plan.table)
-    if plan.status == "interrupted":
-        ctx.exit(130)
+    answer(as_json, plan)
 
 
 @main.command()
@@ -300,7 +282,7 @@ def check(ctx: click.Context, /, make: Make, as_json: bool, **asked: Any) -> Non
         if model in DOMAINS or not Path(model).exists():
             raise
         report = Report(model, problems=(str(error),))
-    answer(as_json, report.to_dict, report.table)
+    answer(as_json, report)
     ctx.exit(0 if report.ok else 2)
 
 
@@ -333,24 +315,6 @@ def completion(shell: str) -> None:
     if kind is None:
         raise PrudentError(f"there is no completion for {shell}")
     click.echo(kind(main, {}, "prudent", "_PRUDENT_COMPLETE").source())
-
-
-def _objective(text: str | None) -> "Objective | None":
-    if text is None:
-        return None
-    from prudent.methods.objectives import OBJECTIVES
-
-    name, colon, number = text.partition(":")
-    kind = next((each for each in OBJECTIVES.values() if each.word == name and (each.sought or not colon)), None)
-    if kind is None:
-        words = [f"{each.word}:{each.sought.upper()}" if each.sought else each.word for each in OBJECTIVES.values()]
-        raise PrudentError(f"--objective {text}: must be {', '.join(words[:-1])} or {words[-1]}")
-    try:
-        return kind(float(numeral(number))) if kind.sought else kind()  # type: ignore[call-arg]
-    except ValueError as error:
-        if isinstance(error, PrudentError):
-            raise
-        raise PrudentError(f"--objective {text}: must be followed by a number, as in {name}:90") from None
 
 
 for verb in overviews.__all__:

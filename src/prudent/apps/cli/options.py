@@ -1,17 +1,34 @@
-"""The options of all commands in one table; an option means the same wherever it stands.
+"""What commands are given: their options, in one table, and MODEL with the options that shape it, PLAN and pictures.
 
-Options that a verb of :mod:`prudent.planning` takes have its names there (:mod:`prudent.planning.options`).
+An option means the same wherever it stands.  Options that a verb of :mod:`prudent.planning` takes have its names there
+(:mod:`prudent.planning.options`).
 """
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
+import prudent
+from prudent.domains.registry import DOMAINS, make
 from prudent.errors import PrudentError, numeral
 from prudent.methods.registry import METHODS
+from prudent.planning.options import Options, taken_by
+from prudent.runtime.progress import announce
+
+if TYPE_CHECKING:
+    from prudent.methods.objectives import Objective
+    from prudent.models.ssp import SSP
+    from prudent.plot.canvas import Axes
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+Make: TypeAlias = "Callable[[], SSP]"
+"""What verbs receive for MODEL: a function that makes it."""
 
 
 def _reader(kind: type[float], name: str) -> Callable[[Any], float]:
@@ -27,13 +44,50 @@ def _reader(kind: type[float], name: str) -> Callable[[Any], float]:
     return read
 
 
-def _uncertainty(ctx: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
-    if text is None or text == "own":
-        return text
+def _number(text: str, problem: str) -> float:
+    """Return a number that is a part of an option, or say what is wrong."""
     try:
         return float(numeral(text))
     except ValueError:
-        raise PrudentError(f"--uncertainty {text}: must be a confidence, such as 0.95, or own") from None
+        raise PrudentError(problem) from None
+
+
+def _numbers(ctx: click.Context, param: click.Parameter, given: str | None) -> list[float] | None:
+    if given is None:
+        return None
+    problem = "must be numbers with commas between them"
+    return [_number(text, f"{param.opts[0]} {text!r}: {problem}") for text in given.split(",")]
+
+
+def _uncertainty(ctx: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
+    if text is None or text == "own":
+        return text
+    return _number(text, f"--uncertainty {text}: must be a confidence, such as 0.95, or own")
+
+
+def _objective(ctx: click.Context, param: click.Parameter, text: str | None) -> "Objective | None":
+    if text is None:
+        return None
+    from prudent.methods.objectives import OBJECTIVES
+
+    name, colon, number = text.partition(":")
+    kind = next((each for each in OBJECTIVES.values() if each.word == name and (each.sought or not colon)), None)
+    if kind is None:
+        words = [f"{each.word}:{each.sought.upper()}" if each.sought else each.word for each in OBJECTIVES.values()]
+        raise PrudentError(f"--objective {text}: must be {', '.join(words[:-1])} or {words[-1]}")
+    problem = f"--objective {text}: must be followed by a number, as in {name}:90"
+    return kind(_number(number, problem)) if kind.sought else kind()  # type: ignore[call-arg]
+
+
+def _place(module: str, check: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """Return what refuses a path where nothing can be written, before anything is computed; it is loaded only then."""
+
+    def checked(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+        if path is not None:
+            getattr(import_module(module), check)(path)
+        return path
+
+    return checked
 
 
 def _methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -42,6 +96,7 @@ def _methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 REAL, WHOLE = _reader(float, "float"), _reader(int, "integer")
 FILE = click.Path(dir_okay=False)
+PLAN = click.argument("plan", type=FILE)
 COLUMNS = ("episode", "state", "action", "next_state", "cost", "count")
 
 TABLE: dict[str, dict[str, Any]] = {
@@ -73,9 +128,14 @@ TABLE: dict[str, dict[str, Any]] = {
     "horizon_cost": {"type": REAL, "help": "Cost of not reaching a goal within the horizon."},
     # what to plan for
     "alpha": {"type": REAL, "required": True, "help": "The worst fraction of runs, above 0 and at most 1."},
-    "alphas": {"metavar": "A,B,...", "help": "Print these, in this order.  [default: round ones]"},
+    "alphas": {
+        "metavar": "A,B,...", "callback": _numbers, "help": "Print these, in this order.  [default: round ones]",
+    },
     "alpha_min": {"type": REAL, "default": 0.01, "show_default": True, "help": "The smallest alpha."},
-    "budgets": {"metavar": "A,B,...", "required": True, "help": "Budgets for the total cost, in any order."},
+    "budgets": {
+        "metavar": "A,B,...", "callback": _numbers, "required": True,
+        "help": "Budgets for the total cost, in any order.",
+    },
     "worst": {"is_flag": True, "help": "The lowest probability over all policies, instead of the highest."},
     "slack": {
         "type": REAL,
@@ -88,7 +148,7 @@ TABLE: dict[str, dict[str, Any]] = {
         "help": "With --slack, --absolute-slack or --max-cvar: allow a plan that draws one of two policies.",
     },
     "objective": {
-        "metavar": "WHAT",
+        "metavar": "WHAT", "callback": _objective,
         "help": "Minimise this instead of CVaR: var, worst-case, exceed:BUDGET (probability of a cost above it), "
         "excess:BUDGET (expected excess over it) or mean+cvar:WEIGHT.",
     },
@@ -154,8 +214,14 @@ TABLE: dict[str, dict[str, Any]] = {
     },
     # what to write and print
     "decisions": {"is_flag": True, "help": "Print the plan as a table: state, cost so far, action."},
-    "decisions_csv": {"type": FILE, "metavar": "FILE", "help": "Write that table (.csv)."},
-    "save": {"type": FILE, "metavar": "PLAN", "help": "Write the plan (.safetensors)."},
+    "decisions_csv": {
+        "type": FILE, "metavar": "FILE", "callback": _place("prudent.results.decisions", "check_csv_path"),
+        "help": "Write that table (.csv).",
+    },
+    "save": {
+        "type": FILE, "metavar": "PLAN", "callback": _place("prudent.io.formats", "check_plan_path"),
+        "help": "Write the plan (.safetensors).",
+    },
     "save_model": {
         "type": FILE, "metavar": "FILE",
         "help": "Write the explored part of the model, to which the plan belongs.",
@@ -164,10 +230,19 @@ TABLE: dict[str, dict[str, Any]] = {
         "type": FILE, "metavar": "FILE",
         "help": "Add each row to this file (.jsonl); the same command resumes from it.",
     },
-    "csv": {"type": FILE, "metavar": "FILE", "help": "Write the table (.csv)."},
+    "csv": {
+        "type": FILE, "metavar": "FILE", "callback": _place("prudent.results.study", "check_csv_path"),
+        "help": "Write the table (.csv).",
+    },
+    "plot": {"type": FILE, "metavar": "FILE", "callback": _place("prudent.plot.canvas", "check_picture_path")},
     "as_json": {"flag": "--json", "is_flag": True, "help": "Print one JSON object and nothing else."},
 }  # fmt: skip
 """Every option by the name of its parameter."""
+
+
+def flag(name: str) -> str:
+    """Return how an option is written."""
+    return str(TABLE[name].get("flag", "--" + name.replace("_", "-")))
 
 
 def with_options(*names: str, **other: dict[str, Any]) -> Callable[[Verb], Verb]:
@@ -175,19 +250,107 @@ def with_options(*names: str, **other: dict[str, Any]) -> Callable[[Verb], Verb]
 
     def decorated(verb: Verb) -> Verb:
         for name in reversed(names):
-            settings = {"flag": "--" + name.replace("_", "-"), **TABLE[name], **other.get(name, {})}
+            settings = {**TABLE[name], "flag": flag(name), **other.get(name, {})}
             verb = click.option(settings.pop("flag"), name, **settings)(verb)
         return verb
 
     return decorated
 
 
-def numbers(option: str, given: str) -> list[float]:
-    """Return the numbers of an option that takes several, with commas between them."""
-    found = []
-    for text in given.split(","):
-        try:
-            found.append(float(numeral(text)))
-        except ValueError:
-            raise PrudentError(f"{option} {text!r}: must be numbers with commas between them") from None
-    return found
+def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the domains, or else files (click's script for bash takes one kind or the other)."""
+    domains = [CompletionItem(name) for name in DOMAINS if name.startswith(incomplete)]
+    return domains or [CompletionItem(incomplete, type="file")]
+
+
+def with_model(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the MODEL argument and the options that shape a model, as ``make``; and ``--json``."""
+
+    @click.argument("model", shell_complete=complete_model)
+    @with_options(
+        "settings", "asked", "constants", "initial", "problem", "dead_end_cost", "goal", "horizon", "horizon_cost",
+        "as_json",
+    )  # fmt: skip
+    @functools.wraps(verb)
+    def wrapped(model: str, settings: Any, goal: str, **options: Any) -> Any:
+        shape = {name: options.pop(name) for name in ("asked", "constants", "initial", "problem")}
+        changes = {name: options.pop(name) for name in ("dead_end_cost", "horizon", "horizon_cost")}
+        if goal == "likeliest" and (changes["horizon"], changes["horizon_cost"]) != (None, None):
+            raise PrudentError(
+                "--goal likeliest: every run that ends at the horizon counts as at a goal; leave out --horizon"
+            )
+        price = changes.pop("dead_end_cost") if goal == "likeliest" else None
+        takes_goal = "goal" in taken_by(verb.__name__)  # then it asks for it itself
+        if takes_goal:
+            options |= {"goal": goal, "dead_end_cost": price}
+
+        def make() -> "SSP":
+            made = prudent.amend(_model(model, settings, **shape), **changes)
+            if goal == "sure" or takes_goal:
+                return made
+            from prudent.planning.likeliest import likeliest
+
+            return likeliest(made, Options("solve", goal=goal, dead_end_cost=price).dead_end_cost)[0]
+
+        return verb(make=make, **options)
+
+    return wrapped
+
+
+def with_plot(what: str) -> Callable[[Verb], Verb]:
+    """Return a decorator for the option ``--plot FILE``, which draws ``what``."""
+    return with_options("plot", plot={"help": f"Draw {what} (.png, .svg, .pdf; needs matplotlib)."})
+
+
+def keep_picture(plot: str | None, draw: "Callable[[], Axes]") -> None:
+    """Draw and write a picture if ``--plot`` is given, and say so."""
+    if plot is not None:
+        from prudent.plot.canvas import save
+
+        save(draw(), plot)
+        announce(f"picture written to {plot}")
+
+
+def _model(name: str, settings: tuple[str, ...], **shape: Any) -> "SSP":
+    """Return the domain or the file that a MODEL argument means; ``shape`` has the options for files."""
+    if name in DOMAINS:
+        for option, given in shape.items():
+            if given not in (None, ()):
+                raise PrudentError(f"{flag(option)}: {name} is a domain, and this option is for files; use --set")
+        return make(name, settings)
+    if settings:
+        raise PrudentError(f"--set {settings[0]}: {name} is not a domain, and only domains have parameters")
+    if not Path(name).exists() and not Path(name).suffix:
+        return make(name, settings)
+    known = _constants(shape.pop("constants", ())) or None
+    return prudent.load(name, property=shape.pop("asked", None), constants=known, **shape)
+
+
+def explorable(name: str, settings: tuple[str, ...], problem: str | None) -> dict[str, Any]:
+    """Return what can be explored of a MODEL argument, as arguments of ``prudent.search``.
+
+    A domain in PPDDL with its problem is never built; any other model is, and then explored as if it were not.
+    """
+    if Path(name).suffix.lower() == ".pddl":
+        from prudent.io.pddl import Problem
+        from prudent.runtime.atomic_files import read_bytes
+
+        task = Problem(read_bytes(Path(name)), Path(name), problem)
+        about = {"initial": task.initial, "actions": task.actions, "name": task.name}
+        return {**about, "heuristic": task.heuristic}
+    from prudent.models.build import as_function
+
+    model = _model(name, settings, problem=problem)
+    initial, actions = as_function(model)
+    return {"initial": initial, "actions": actions, "name": model.name}
+
+
+def _constants(items: tuple[str, ...]) -> dict[str, str]:
+    chosen: dict[str, str] = {}
+    for item in (part.strip() for each in items for part in each.split(",")):
+        key, equals, text = item.partition("=")
+        if not equals or not key or key in chosen:
+            problem = f"{key} is given twice" if key in chosen else "write NAME=VALUE, with commas between several"
+            raise PrudentError(f"--const {item}: {problem}")
+        chosen[key] = text
+    return chosen

@@ -6,8 +6,17 @@ from typing import Any
 import click
 
 import prudent
-from prudent.apps.cli.arguments import PLAN, Make, keep_picture, with_model, with_plot
-from prudent.apps.cli.options import COLUMNS, FILE, WHOLE, numbers, with_options
+from prudent.apps.cli.options import (
+    COLUMNS,
+    FILE,
+    PLAN,
+    WHOLE,
+    Make,
+    keep_picture,
+    with_model,
+    with_options,
+    with_plot,
+)
 from prudent.apps.cli.terminal import answer, print_comparison, print_json, show
 from prudent.domains.registry import DOMAINS, grid
 from prudent.errors import PrudentError
@@ -54,7 +63,9 @@ def compare(
 @with_model
 @with_options("alphas", "alpha_min", "step", "memory", "time_limit", "device", "uncertainty")
 @with_plot("the curve")
-def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as_json: bool, **asked: Any) -> None:
+def curve(
+    make: Make, alphas: list[float] | None, alpha_min: float, plot: str | None, as_json: bool, **asked: Any
+) -> None:
     """Print the optimal CVaR of MODEL, its VaR and the lowest expected cost for all alphas.
 
     The table has round alphas, --json all breakpoints.
@@ -65,10 +76,9 @@ def curve(make: Make, alphas: str | None, alpha_min: float, plot: str | None, as
       prudent curve betting-game --alphas 0.02,0.1,0.2 --json
       prudent curve learned.json --uncertainty 0.95
     """
-    chosen = None if alphas is None else numbers("--alphas", alphas)
-    found = prudent.curve(make(), alpha_min=min([alpha_min, *(chosen or [])]), **asked)
+    found = prudent.curve(make(), alpha_min=min([alpha_min, *(alphas or [])]), **asked)
     keep_picture(plot, lambda: prudent.plot.curve(found))
-    answer(as_json, lambda: found.to_dict(chosen), lambda: found.table(chosen))
+    answer(as_json, found, alphas)
 
 
 @click.command()
@@ -84,15 +94,13 @@ def frontier(make: Make, plot: str | None, as_json: bool, **asked: Any) -> None:
     """
     found = prudent.frontier(make(), **asked)
     keep_picture(plot, lambda: prudent.plot.frontier(found))
-    answer(as_json, found.to_dict, found.table)
-    if found.status == "interrupted":
-        click.get_current_context().exit(130)
+    answer(as_json, found)
 
 
 @click.command()
 @with_model
 @with_options("budgets", "worst", "step", "memory", "time_limit", "threads", "device")
-def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
+def chances(make: Make, as_json: bool, **asked: Any) -> None:
     """Print the highest probability that the total cost of MODEL is within each budget, or with --worst the lowest.
 
     \b
@@ -100,9 +108,7 @@ def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
       prudent chances betting-game --budgets 60,80,95
       prudent chances betting-game --budgets 60,80,95 --worst --json
     """
-    wanted = numbers("--budgets", budgets)
-    found = prudent.chances(make(), wanted, **asked)
-    answer(as_json, found.to_dict, found.table)
+    answer(as_json, prudent.chances(make(), **asked))
 
 
 @click.command()
@@ -123,7 +129,6 @@ def chances(make: Make, budgets: str, as_json: bool, **asked: Any) -> None:
 def study(
     domain: str,
     settings: tuple[str, ...],
-    alphas: str,
     csv: str | None,
     plot: str | None,
     as_json: bool,
@@ -138,16 +143,12 @@ def study(
       prudent study inventory-control --set capacity=10,20,50 --alpha 0.02,0.2 --workers 2
       prudent study betting-game --set stages=5,10 --set cap=50,100 --alpha 0.1 --keep study.jsonl --csv study.csv
     """
-    from prudent.results.study import check_csv_path
-
-    if csv is not None:
-        check_csv_path(csv)
-    found = prudent.study(domain, grid(domain, settings), numbers("--alpha", alphas), **asked)
+    found = prudent.study(domain, grid(domain, settings), **asked)
     if csv is not None:
         found.to_csv(csv)
         announce(f"table written to {csv}")
     keep_picture(plot, lambda: prudent.plot.study(found))
-    answer(as_json, found.to_dict, found.table)
+    answer(as_json, found)
     if not found.complete:
         click.get_current_context().exit(130)
     if len(found.failed) == found.asked:
@@ -182,7 +183,7 @@ def reproduce(out: str, episodes: int, traffic: str | None) -> None:
 @click.argument("log", type=FILE)
 @with_options(
     "save", "columns", "initial", "seldom", "as_json",
-    save={"metavar": "MODEL", "help": "Write the model, with its counts (.json, .json.gz)."},
+    save={"metavar": "MODEL", "callback": None, "help": "Write the model, with its counts (.json, .json.gz)."},
     initial={"help": "The state in which runs start.  [default: as the episodes do]"},
 )  # fmt: skip
 def learn(log: str, save: str | None, columns: tuple[str, ...], as_json: bool, **asked: Any) -> None:
@@ -209,7 +210,7 @@ def learn(log: str, save: str | None, columns: tuple[str, ...], as_json: bool, *
     data = prudent.from_episodes(log, **named, **asked)
     if save is not None:
         prudent.save(data.model, save)
-    answer(as_json, data.to_dict, data.table)
+    answer(as_json, data)
     if save is not None:
         announce(f"model written to {save}")
 
@@ -229,7 +230,7 @@ def stress(make: Make, plan: str, plot: str | None, as_json: bool, **asked: Any)
     loaded = prudent.load_plan(plan, make())
     result = prudent.stress(loaded, loaded.model, **asked)
     keep_picture(plot, lambda: prudent.plot.stress(result))
-    answer(as_json, result.to_dict, result.table)
+    answer(as_json, result)
 
 
 @click.command()

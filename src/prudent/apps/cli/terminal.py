@@ -1,12 +1,12 @@
-"""Results for a terminal: tables that line up, bars, and the same numbers as JSON."""
+"""Results for a terminal: tables that line up, bars, and the same numbers as JSON; and the layout of the help."""
 
 import json
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import click
 import numpy as np
 from rich.console import Console
 from rich.text import Text
@@ -24,6 +24,33 @@ if TYPE_CHECKING:  # the command's help is printed without what solves
 BINS = 20  # the most ranges of a histogram
 NEAR = 1e-9  # how far below an edge, in widths, a cost counts as on it
 WIDE = 124  # columns that a table with a head may take in a file or a pipe before its texts are wrapped
+
+
+WHOLE_HYPHEN = "\u2011"
+"""A hyphen at which no line breaks; the help has it only while it is laid out."""
+
+
+class Formatter(click.HelpFormatter):
+    """Writes help whose lines break only between words; click would break names at their hyphens."""
+
+    def write_text(self, text: str) -> None:
+        """Write a paragraph."""
+        super().write_text(text.replace("-", WHOLE_HYPHEN))
+
+    def write_dl(self, rows: Any, *widths: Any, **named: Any) -> None:
+        """Write a list of options."""
+        super().write_dl([tuple(cell.replace("-", WHOLE_HYPHEN) for cell in row) for row in rows], *widths, **named)
+
+    def getvalue(self) -> str:
+        """Return what was written."""
+        lines = super().getvalue().replace(WHOLE_HYPHEN, "-").split("\n")
+        return "\n".join("\n".join(wrapped(line, self.width, "        ")) for line in lines)
+
+
+class Context(click.Context):
+    """A context whose help breaks only between words."""
+
+    formatter_class = Formatter
 
 
 def show(table: Table) -> None:
@@ -45,12 +72,14 @@ def print_json(content: dict[str, Any]) -> None:
     print(json.dumps(content, allow_nan=False))
 
 
-def answer(as_json: bool, content: Callable[[], dict[str, Any]], shown: Callable[[], Table]) -> None:
-    """Print what a result's ``to_dict`` returns, or else its table."""
+def answer(as_json: bool, result: Any, *asked: Any) -> None:
+    """Print what a result's ``to_dict`` returns, or else its table; end with 130 if Ctrl-C stopped the work."""
     if as_json:
-        print_json(content())
+        print_json(result.to_dict(*asked))
     else:
-        show(shown())
+        show(result.table(*asked))
+    if getattr(result, "status", None) == "interrupted":
+        click.get_current_context().exit(130)
 
 
 def print_histogram(result: Distribution, var: float) -> None:

@@ -168,8 +168,8 @@ def _domain_table(results: Results, domain: str, title: str) -> str:
     parts = []
     for alpha in ALPHAS:
         head = [""]
-        head += ["CVaR<br>exactly", "simulated", "paper", "apart"]
-        head += ["expected cost<br>exactly", "simulated", "paper", "apart"]
+        for what in ("CVaR", "expected cost"):
+            head += [f"{what}<br>exactly", "simulated", "paper", "apart"]
         rows = [(m if m == "exact" else "", cells(results.row(domain, m, alpha))) for m in METHODS]
         parts.append(_table(head, rows, f"worst {percent(alpha)} of runs"))
     return f"<h3>{escape(title)}</h3>" + "".join(parts)
@@ -237,17 +237,8 @@ def _grids(results: Results) -> str:
         tried.append(("", [f"{g['points']}, {g['ties']}, {floor}", _number(g["game_value"], 3), *cells]))
     published = (TABLE_1["deep-sea-treasure", method, 0.02] for method in ("cvar-wc", "cvar-ev"))
     tried.append(("", ["the paper (80)", "&ndash;", *(_number(cell[i]) for cell in published for i in (0, 2))]))
-    return _table(
-        [
-            "points, tie, floor",
-            "game value",
-            "CVaR-WC:<br>CVaR",
-            "CVaR-WC:<br>expected",
-            "CVaR-EV:<br>CVaR",
-            "CVaR-EV:<br>expected",
-        ],
-        tried,
-    )
+    columns = [f"{method}:<br>{what}" for method in ("CVaR-WC", "CVaR-EV") for what in ("CVaR", "expected")]
+    return _table(["points, tie, floor", "game value", *columns], tried)
 
 
 def tables(results: Results) -> Iterator[Table]:

@@ -10,46 +10,27 @@ import contextlib
 import hmac
 import json
 import secrets
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 from starlette.types import Receive
 
 import prudent
-from prudent.apps.web.guards import Guard, allowed_hosts
-from prudent.apps.web.sessions import ALPHA_MIN, FILES, MEAN, YARDSTICK
-from prudent.apps.web.workers import Answers, Busy, Crew, Failed, Refused, TooLong
+from prudent.apps.web.tasks import ALPHA_MIN, MEAN, TASKS, YARDSTICK
+from prudent.apps.web.worker import FILES, Bounded
+from prudent.apps.web.workers import Answers, Crew
 from prudent.domains.registry import DOMAINS
 from prudent.methods.registry import METHODS
 from prudent.runtime.limits import available_memory, cores
 
 TEXTS = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
-SLOW = {"curve", "frontier"}  # tasks for the slow workers, as are all with a slow method or with no gap at all
-EXACT = "0"  # the gap that the page asks for to have no gap
-KINDS = {
-    "plan.safetensors": "application/octet-stream",
-    "decisions.csv": "text/csv; charset=utf-8",
-    "distribution.csv": "text/csv; charset=utf-8",
-    "data.json": "application/json",
-}
-ASKED = {
-    "check": (),
-    "solve": ("alpha", "method", "relative_gap", "uncertainty", "sure"),
-    "curve": ("uncertainty",),
-    "frontier": ("alpha",),
-    "policy": ("alpha", "relative_gap", "uncertainty", "left", "layer"),
-    "play": ("alpha", "relative_gap", "uncertainty", "run"),
-    **{name: ("alpha", "method", "relative_gap", "uncertainty") for name in KINDS},
-}
-"""The values of the query that each task uses; questions that differ only in others are the same."""
+EXACT = "0"
+"""The gap that the page asks for to have no gap: such a task is for the slow workers, as are all with a slow method."""
 
 UPLOADS = (".json", ".json.gz", ".umb")
 """Files that are data; other files are programs for Storm, which a server does not run for strangers."""
@@ -81,7 +62,7 @@ class Server:
         self.quick = Crew(limits.workers, limit=limits.quick, **share)
         self.slow = Crew(limits.background, limit=limits.slow, niceness=10, **share)
         self.answers = Answers(limits.answers)
-        self.uploads: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
+        self.uploads = Bounded(limits.uploads, lambda upload: len(upload[1]))  # name and content
         self.secret = secrets.token_bytes(32)
         static = (files("prudent.apps.web") / "static").iterdir()
         self.files = {each.name: each.read_bytes() for each in static if each.name.rpartition(".")[2] in TEXTS}
@@ -100,7 +81,7 @@ class Server:
         """Send the page or one of its files; all were read at the start."""
         name = request.path_params.get("name", "index.html")
         if name not in self.files:
-            return _error(404, "there is no such page")
+            return refusal(404, "there is no such page")
         body = self.files[name]
         tag = f'"{sha256(body).hexdigest()[:16]}"'
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
@@ -138,47 +119,44 @@ class Server:
         """Take in a model file, check it, and answer with its number."""
         name = request.query_params.get("name", "").replace("\\", "/").rpartition("/")[2][:100]
         if not name.lower().endswith(UPLOADS) or not name.isprintable():
-            return _error(400, f"{name!r}: unknown kind of file; models are uploaded as {', '.join(UPLOADS)}")
+            return refusal(400, f"{name!r}: unknown kind of file; models are uploaded as {', '.join(UPLOADS)}")
         async with asyncio.timeout(self.limits.receive):
             raw = await _body(request, self.limits.upload)
         if raw is None:
-            most = f"{self.limits.upload:,}"
+            most = f"has more than {self.limits.upload:,} bytes"
             smaller = 'upload it as .json.gz (prudent.save(model, "model.json.gz") writes one)'
-            return _error(413, f"{name}: has more than {most} bytes; {smaller}, or use the command, which has no limit")
+            return refusal(413, f"{name}: {most}; {smaller}, or use the command, which has no limit")
         about = name.encode() + b"\0" + raw
         number = "upload-" + hmac.new(self.secret, about, sha256).hexdigest()[:32]
         task = {"task": "check", "key": json.dumps([number, []]), "name": name, "set": [], "values": {}}
         body = await _unless_gone(request.receive, self.quick.run(task, raw))
-        self.uploads[number] = (name, raw)
-        while sum(len(kept) for _, kept in self.uploads.values()) > self.limits.uploads:
-            self.uploads.popitem(last=False)
+        self.uploads.keep(number, (name, raw))
         return JSONResponse({"model": number, "name": name, "check": json.loads(body)})
 
     async def ask(self, request: Request) -> Response:
         """Answer a task about a model."""
         task = request.path_params["task"]
-        if task not in ASKED:
-            return _error(404, f"there is no task {task!r:.60}")
+        if task not in TASKS:
+            return refusal(404, f"there is no task {task!r:.60}")
         about, question = _asked(task, request)
         model, settings, values = about["model"], about["set"], about["values"]
         raw = None
         if model.startswith("upload-"):
             if model not in self.uploads:
-                return _error(404, "this uploaded model is no longer kept: upload it again")
+                return refusal(404, "this uploaded model is no longer kept: upload it again")
             if settings:
-                return _error(400, f"--set {settings[0]}: only domains have parameters; {model} is an upload")
-            self.uploads.move_to_end(model)
-            about["name"], raw = self.uploads[model]
+                return refusal(400, f"--set {settings[0]}: only domains have parameters; {model} is an upload")
+            about["name"], raw = self.uploads.latest(model)
         about["key"] = json.dumps([model, settings])
         method = METHODS.get(values.get("method", ""))
-        slow = task in SLOW or values.get("relative_gap") == EXACT or (method and method.from_paper)
+        slow = TASKS[task].slow or values.get("relative_gap") == EXACT or (method and method.from_paper)
         crew = self.slow if slow else self.quick
         work = self.answers.get(question, lambda keep, tell: crew.run(about, raw, keep, tell))
         body = await _unless_gone(request.receive, work)
         headers = {"Cache-Control": "no-store"}
-        if task in KINDS:
+        if TASKS[task].is_file:
             headers["Content-Disposition"] = f'attachment; filename="{task}"'
-        return Response(body, media_type=KINDS.get(task, "application/json"), headers=headers)
+        return Response(body, media_type=TASKS[task].kind, headers=headers)
 
     async def so_far(self, request: Request) -> Response:
         """Return the best answer so far to a solve with the same query that is under way; null if there is none."""
@@ -191,7 +169,7 @@ def _asked(task: str, request: Request) -> tuple[dict[str, Any], str]:
     """Return what a request asks for, and that as a text: the same text has the same answer."""
     query = request.query_params
     model, settings = query.get("model", ""), query.getlist("set")
-    values = {name: query[name] for name in ASKED[task] if name in query}
+    values = {name: query[name] for name in TASKS[task].asks if name in query}
     question = json.dumps([task, model, settings, sorted(values.items())])
     return {"task": task, "model": model, "set": settings, "values": values}, question
 
@@ -227,17 +205,10 @@ async def _body(request: Request, most: int) -> bytes | None:
     return bytes(body)
 
 
-def _error(status: int, message: str, **more: Any) -> JSONResponse:
+def refusal(status: int, message: str, **more: Any) -> JSONResponse:
+    """Return an answer that says why there is none."""
     headers = {"Retry-After": "1"} if status == 503 else None
     return JSONResponse({"error": message, **more}, status, headers)
-
-
-def _told(kind: Callable[[Any], tuple[int, str]]) -> Callable[[Request, Exception], Coroutine[Any, Any, Response]]:
-    async def tell(request: Request, error: Exception) -> Response:
-        more = {"problems": error.reply["problems"], "exit": 2} if isinstance(error, Refused) else {}
-        return _error(*kind(error), **more)
-
-    return tell
 
 
 def _parameters(name: str) -> list[dict[str, Any]]:
@@ -246,35 +217,3 @@ def _parameters(name: str) -> list[dict[str, Any]]:
         for key, parameter in DOMAINS[name].parameters.items()
         if key not in FILES
     ]
-
-
-def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None) -> Starlette:
-    """Return the app for a server that listens at a host."""
-    server = Server(limits or ServerLimits())
-    hosts = allowed_hosts(host)
-    known = {
-        Refused: _told(lambda error: (400, str(error))),
-        Busy: _told(lambda error: (503, "all workers are busy: try again in a second")),
-        TooLong: _told(lambda error: (504, "this takes longer than this server allows; solve it with the command")),
-        TimeoutError: _told(lambda error: (408, "the file took too long to arrive; upload it again")),
-        Failed: _told(lambda error: (500, str(error))),
-        ClientDisconnect: _told(lambda error: (499, "the request was cancelled")),
-        404: _told(lambda error: (404, "there is no such page")),
-        405: _told(lambda error: (405, "this address does not take this kind of request")),
-    }
-    app = Starlette(
-        routes=[
-            Route("/", server.file),
-            Route("/static/{name}", server.file),
-            Route("/api/domains", server.domains),
-            Route("/api/status", server.status),
-            Route("/api/models", server.upload, methods=["POST"]),
-            Route("/api/so-far", server.so_far),
-            Route("/api/{task}", server.ask),
-        ],
-        middleware=[Middleware(Guard, hosts=hosts, open_to_all=hosts != allowed_hosts("127.0.0.1"))],
-        exception_handlers=known,
-        lifespan=server.life,
-    )
-    app.state.server = server
-    return app

@@ -5,11 +5,10 @@ The action of a plan depends on the state and the remaining budget; a map shows 
 
 import re
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.apps.web.sessions import Session
 from prudent.domains.navigation import place_of_junctions
 from prudent.domains.registry import Domain
 from prudent.domains.treasure import DEPTH, MOVE_COST, SIZE, TREASURE
@@ -25,6 +24,9 @@ from prudent.results.map_data import (
     ways_of,
 )
 from prudent.results.plan import Plan
+
+if TYPE_CHECKING:
+    from prudent.apps.web.worker import Session
 
 ROWS = 300
 """The most states that a table shows."""
@@ -45,7 +47,7 @@ STOPS = 120
 """About the number of positions of a budget slider."""
 
 
-def policy_map(session: Session, plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
+def policy_map(session: "Session", plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
     """Return the map of a plan at a remaining budget, by default the one that its domain opens with."""
     about = session.kept.get_or_make("domain", lambda: domain_of(session.model))
     if about.drawn == "sea":
@@ -130,7 +132,7 @@ def _sea(plan: Plan, left: float | None) -> dict[str, Any]:
     }
 
 
-def _network(session: Session, plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
+def _network(session: "Session", plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
     """Show how often runs take each road, and the next road at a remaining budget from junctions that runs pass."""
     model, names = plan.model, [str(plan.model.state(index)) for index in range(plan.model.n_states)]
     place, roads = session.kept.get_or_make("places", lambda: _laid_out(session, names))
@@ -155,7 +157,7 @@ def _network(session: Session, plan: Plan, slider: dict[str, Any]) -> dict[str, 
     }
 
 
-def _laid_out(session: Session, names: list[str]) -> tuple[dict[str, tuple[float, float]], list[tuple[str, str]]]:
+def _laid_out(session: "Session", names: list[str]) -> tuple[dict[str, tuple[float, float]], list[tuple[str, str]]]:
     """Return where states lie, and the lines between them: freeways of the invented network, else all ways."""
     known = place_of_junctions(session.model, int(session.settings.get("seed", 0)))
     if known is not None:

@@ -1,25 +1,134 @@
-"""The server: uvicorn, listening on this machine alone unless told otherwise.
+"""The server: uvicorn, listening on this machine alone unless told otherwise, and what it refuses.
 
 A connection on which no request is under way takes a place that others may need.  It is closed after some seconds,
 whether it sent nothing, a part of a request, or a request that was answered.  If there are too many connections, the
 oldest of these is closed at once.  So connections that send nothing, however many, do not shut others out.
+
+Every request is checked before the app (host, origin, length), and every answer gets headers.
+
+*Host.*  A foreign page may let its own name point to 127.0.0.1 and then read the answers (DNS rebinding); such a
+request names the foreign host.  So only requests to names of this machine are answered; a bare address is safe.  What
+is not a name or an address, with or without a port, is refused.
+
+*Origin.*  A browser says which page makes a request, in ``Sec-Fetch-Site`` or, if it is older, in ``Origin``.  The
+parts of the page, uploads above all, are for the page itself.
+
+*Content-Security-Policy.*  Scripts are our own files alone: nothing inline, nothing evaluated, no other host.  Plotly's
+bundle works under that, for it evaluates only in kinds of charts that are not used here.  It does write inline styles,
+so those are allowed; they run nothing, and no address they could name may be loaded.  Pictures are saved by way of
+data: and blob: addresses.
 """
 
 import asyncio
+import ipaddress
+import re
 import socket
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from prudent.apps.web.app import make_app
-from prudent.apps.web.guards import allowed_hosts
+from prudent.apps.web.app import Server, ServerLimits, refusal
+from prudent.apps.web.workers import Busy, Failed, Refused, TooLong
 from prudent.errors import PrudentError
 from prudent.runtime.progress import announce
 
 CONNECTIONS, ACCEPTED = 200, 100
 """The most connections, and how many more are accepted at once: well below the 1,024 open files of most processes."""
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+LONGEST = 2000  # characters of a query
+
+HOST = re.compile(r"(?:\[([0-9a-f.]*:[0-9a-f.:]*)\]|([\w.-]*))(?::([0-9]{0,5}))?", re.ASCII)
+"""A Host header: an address of IPv6 in brackets, or a name or another address; then a port, perhaps."""
+
+
+def allowed_hosts(host: str) -> frozenset[str]:
+    """Return the names by which a server that listens at a host may be addressed."""
+    names, address = {"localhost", "127.0.0.1", "::1"}, _address(host)
+    if host != "localhost" and not (address and address.is_loopback):
+        names |= {host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
+    return frozenset(names)
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
+
+
+class Guard:
+    """Middleware: refuse strange hosts, other sites and long queries; add the headers."""
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], open_to_all: bool) -> None:
+        self.app, self.hosts, self.open_to_all = app, frozenset(hosts), open_to_all
+        self.headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it here."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *self.headers]}
+            await send(message)
+
+        wrong = self._wrong(scope)
+        answer = self.app if wrong is None else JSONResponse({"error": wrong[1]}, wrong[0])
+        await answer(scope, receive, guarded)
+
+    def _wrong(self, scope: Scope) -> tuple[int, str] | None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host = headers.get(b"host", "").lower()
+        name = _name(host)
+        if name is None or sum(each == b"host" for each, _ in scope["headers"]) > 1:
+            return 400, f"the host is {host[:100]!r}; it must be one name or address, with or without a port"
+        if name not in self.hosts and not (self.open_to_all and _address(name)):
+            return 421, f"the host is {name[:100]!r}; this server answers to {', '.join(sorted(self.hosts))}"
+        site, origin = headers.get(b"sec-fetch-site", "none"), headers.get(b"origin")
+        foreign = origin is not None and origin.lower().partition("://")[2] != host
+        if (foreign or site in ("cross-site", "same-site")) and scope["path"] != "/":
+            return 403, "another site may link to the page, but may not load its parts"
+        if len(scope.get("query_string", b"")) > LONGEST:
+            return 414, f"the query of the address has more than {LONGEST} characters; shorten it"
+        return None
+
+
+def _name(host: str) -> str | None:
+    """Return the name or address in a Host header, without its port; None if the header is malformed."""
+    found = HOST.fullmatch(host)
+    if found is None or int(found[3] or 0) > 65535 or (found[1] and not _address(found[1])):
+        return None
+    return found[1] or found[2]
 
 
 class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
@@ -54,6 +163,48 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self.transport.close()
         else:
             self.timer = self.loop.call_later(self.seconds, self.look, state)
+
+
+def _told(status: int, message: str | None = None) -> Callable[[Request, Exception], Coroutine[Any, Any, Response]]:
+    """Return what answers a request that ended in an error: with this message, or the error's own."""
+
+    async def tell(request: Request, error: Exception) -> Response:
+        more = {"problems": error.reply["problems"], "exit": 2} if isinstance(error, Refused) else {}
+        return refusal(status, message or str(error), **more)
+
+    return tell
+
+
+def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None) -> Starlette:
+    """Return the app for a server that listens at a host."""
+    server = Server(limits or ServerLimits())
+    hosts = allowed_hosts(host)
+    known = {
+        Refused: _told(400),
+        Busy: _told(503, "all workers are busy: try again in a second"),
+        TooLong: _told(504, "this takes longer than this server allows; solve it with the command"),
+        TimeoutError: _told(408, "the file took too long to arrive; upload it again"),
+        Failed: _told(500),
+        ClientDisconnect: _told(499, "the request was cancelled"),
+        404: _told(404, "there is no such page"),
+        405: _told(405, "this address does not take this kind of request"),
+    }
+    app = Starlette(
+        routes=[
+            Route("/", server.file),
+            Route("/static/{name}", server.file),
+            Route("/api/domains", server.domains),
+            Route("/api/status", server.status),
+            Route("/api/models", server.upload, methods=["POST"]),
+            Route("/api/so-far", server.so_far),
+            Route("/api/{task}", server.ask),
+        ],
+        middleware=[Middleware(Guard, hosts=hosts, open_to_all=hosts != allowed_hosts("127.0.0.1"))],
+        exception_handlers=known,
+        lifespan=server.life,
+    )
+    app.state.server = server
+    return app
 
 
 def make_config(app: ASGIApp) -> uvicorn.Config:

@@ -8,13 +8,12 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import prudent
 from prudent.apps.web.maps import policy_map
-from prudent.apps.web.sessions import ALPHA_MIN, YARDSTICK, Session, Tell
 from prudent.errors import PrudentError, numeral
 from prudent.io.plan import content_of
 from prudent.methods.registry import chosen
@@ -22,6 +21,15 @@ from prudent.policies.distribution import Distribution, check_alpha
 from prudent.results.explanation import Explanation, Option
 from prudent.results.plan import Plan
 from prudent.runtime.tables import csv_text, plain
+
+if TYPE_CHECKING:
+    from prudent.apps.web.worker import Session, Tell
+
+ALPHA_MIN = 0.005
+"""The smallest alpha of the slider; one sweep serves every alpha from here on."""
+
+YARDSTICK, MEAN = "exact", "expected"
+"""The method that the others are compared with, and the one that minimises the expected cost."""
 
 STEPS = 400
 """The most steps that are shown of a run."""
@@ -112,9 +120,9 @@ def _own(option: Option) -> float:
     return option.expected if option.nominal_expected is None else option.nominal_expected
 
 
-def perform(session: Session, task: str, values: dict[str, str], listener: Tell = None) -> bytes:
+def perform(session: "Session", task: str, values: dict[str, str], listener: "Tell" = None) -> bytes:
     """Return the body of an answer; a listener hears the best plan so far while a solve refines it."""
-    return _solve(session, values, listener) if task == "solve" else TASKS[task](session, values)
+    return _solve(session, values, listener) if task == "solve" else TASKS[task].answer(session, values)
 
 
 def so_far(plan: Plan) -> bytes:
@@ -140,17 +148,17 @@ def _asked(values: dict[str, str], name: str) -> Any:
     return _read(values[name]) if name in values else None
 
 
-def _plan(session: Session, values: dict[str, str], *, sure: bool = True, tell: Tell = None) -> Plan:
+def _plan(session: "Session", values: dict[str, str], *, sure: bool = True, tell: "Tell" = None) -> Plan:
     gap, uncertainty = _asked(values, "relative_gap"), _asked(values, "uncertainty")
     method = chosen(values.get("method", YARDSTICK))[0]
     return session.plan(as_alpha(values), method, gap, uncertainty, sure=sure, tell=tell)
 
 
-def _total_cost(session: Session, values: dict[str, str], plan: Plan) -> Distribution:
+def _total_cost(session: "Session", values: dict[str, str], plan: Plan) -> Distribution:
     return session.distribution(plan, _asked(values, "uncertainty"))
 
 
-def _solve(session: Session, values: dict[str, str], tell: Tell = None) -> bytes:
+def _solve(session: "Session", values: dict[str, str], tell: "Tell" = None) -> bytes:
     plan = _plan(session, values, sure=values.get("sure") == "1", tell=tell)
     told = {"refining": False, "refines": session.refines(plan), "sure": session.is_sure(plan)}
     return _json({**_answer(plan, lambda: _total_cost(session, values, plan)), **told})
@@ -195,26 +203,26 @@ def _bars(plan: Plan, result: Distribution) -> dict[str, Any]:
     return {"x": x, "p": heights, "bar": bar, "width": width, "step": step, "end": end, "missing": result.missing}
 
 
-def _curve(session: Session, values: dict[str, str]) -> bytes:
+def _curve(session: "Session", values: dict[str, str]) -> bytes:
     uncertainty = _asked(values, "uncertainty")
-    found = session.curve if uncertainty is None else session.robust_curve(uncertainty)
+    found = session.curve(uncertainty)
     sampled = session.rounded or uncertainty is not None  # each point is a policy of its own to evaluate
     asked = np.geomspace(ALPHA_MIN, 1, SAMPLED).tolist() if sampled else None
     return _json({**found.to_dict(asked), "sampled": sampled})
 
 
-def _frontier(session: Session, values: dict[str, str]) -> bytes:
+def _frontier(session: "Session", values: dict[str, str]) -> bytes:
     alpha = as_alpha(values)
     rough: dict[str, Any] = {"tolerance": 0.01}
     if session.rounded:  # a picture need not be as fine as a plan
-        rough = {"tolerance": 0.02, "most": 12, "step": session.curve.step}
+        rough = {"tolerance": 0.02, "most": 12, "step": session.curve().step}
     found = prudent.frontier(session.model, alpha, **rough, **session.options)
     if found.status == "interrupted":
         raise KeyboardInterrupt
     return _json({**found.to_dict(), "message": found.message})
 
 
-def _policy(session: Session, values: dict[str, str]) -> bytes:
+def _policy(session: "Session", values: dict[str, str]) -> bytes:
     plan = _plan(session, values, sure=False)
     text = values.get("left")
     left = None if text is None else _read(text)
@@ -223,7 +231,7 @@ def _policy(session: Session, values: dict[str, str]) -> bytes:
     return _json(policy_map(session, plan, left, values.get("layer")))
 
 
-def _play(session: Session, values: dict[str, str]) -> bytes:
+def _play(session: "Session", values: dict[str, str]) -> bytes:
     text = values.get("run", "0")
     if not text.isdecimal() or len(text) > 9:
         raise PrudentError(f"run is {text!r}; it must be a whole number, the seed of a run")
@@ -236,13 +244,13 @@ def _play(session: Session, values: dict[str, str]) -> bytes:
     return _json(played(plan, int(text)))
 
 
-def _distribution(session: Session, values: dict[str, str]) -> bytes:
+def _distribution(session: "Session", values: dict[str, str]) -> bytes:
     result = _total_cost(session, values, _plan(session, values))
     rows = zip(result.values.tolist(), result.probabilities.tolist(), strict=True)
     return csv_text(("value", "probability"), rows).encode()
 
 
-def _data(session: Session, values: dict[str, str]) -> bytes:
+def _data(session: "Session", values: dict[str, str]) -> bytes:
     plan = _plan(session, values)
     result = _total_cost(session, values, plan)
     return _json({**plan.to_dict(), "distribution": result.to_dict(plan.alpha)})
@@ -252,16 +260,33 @@ def _json(content: Any) -> bytes:
     return json.dumps(plain(content), allow_nan=False).encode()
 
 
-TASKS: dict[str, Callable[[Session, dict[str, str]], bytes]] = {
-    "check": lambda session, values: _json(prudent.check(session.model).to_dict()),
-    "solve": _solve,
-    "curve": _curve,
-    "frontier": _frontier,
-    "policy": _policy,
-    "play": _play,
-    "plan.safetensors": lambda *asked: content_of(_plan(*asked)),
-    "decisions.csv": lambda *asked: _plan(*asked).decisions().to_csv().encode("utf-8", "backslashreplace"),
-    "distribution.csv": _distribution,
-    "data.json": _data,
+class Task(NamedTuple):
+    """What can be asked about a model; requests that differ in nothing that a task asks for are the same."""
+
+    answer: Callable[["Session", dict[str, str]], bytes]
+    asks: tuple[str, ...] = ()  # values of the query
+    kind: str = "application/json"
+    is_file: bool = False
+    slow: bool = False  # for the slow workers
+
+
+PLANNED = ("alpha", "method", "relative_gap", "uncertainty")
+"""The values of the query that make a plan."""
+
+CSV = "text/csv; charset=utf-8"
+
+TASKS: dict[str, Task] = {
+    "check": Task(lambda session, values: _json(prudent.check(session.model).to_dict())),
+    "solve": Task(_solve, (*PLANNED, "sure")),
+    "curve": Task(_curve, ("uncertainty",), slow=True),
+    "frontier": Task(_frontier, ("alpha",), slow=True),
+    "policy": Task(_policy, ("alpha", "relative_gap", "uncertainty", "left", "layer")),
+    "play": Task(_play, ("alpha", "relative_gap", "uncertainty", "run")),
+    "plan.safetensors": Task(lambda *asked: content_of(_plan(*asked)), PLANNED, "application/octet-stream", True),
+    "decisions.csv": Task(
+        lambda *asked: _plan(*asked).decisions().to_csv().encode("utf-8", "backslashreplace"), PLANNED, CSV, True
+    ),
+    "distribution.csv": Task(_distribution, PLANNED, CSV, True),
+    "data.json": Task(_data, PLANNED, is_file=True),
 }
 """Every task by the name it has in the address."""

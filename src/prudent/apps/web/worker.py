@@ -3,6 +3,8 @@
 A frame is two lengths (four bytes each, big-endian), a JSON object and raw bytes.  A solve that takes long sends what
 it has so far, in frames of the kind "so far", before its answer.  SIGINT stops the task at hand, as Ctrl-C stops the
 command, and leaves what is kept in place; the process ends with its stdin.
+
+A worker keeps a session for each of its latest models: the model, one sweep for every alpha, and the latest plans.
 """
 
 import json
@@ -12,14 +14,26 @@ import struct
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
+from functools import cached_property
 from types import FrameType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
-from prudent.apps.web.sessions import Bounded, Session, open_session
+import prudent
+from prudent.apps.web.tasks import ALPHA_MIN, YARDSTICK, perform, so_far
+from prudent.domains.registry import make
+from prudent.engine.cost_step import find_lattice
 from prudent.errors import ModelError, PrudentError
+from prudent.io.formats import parse
+from prudent.methods.registry import METHODS
+from prudent.models.ssp import SSP
+from prudent.planning.curve import Curve
+from prudent.planning.refine import modest
+from prudent.planning.solve import solve_aloud
+from prudent.policies.distribution import Distribution
 from prudent.results.plan import Plan
+from prudent.runtime.limits import cores
 
 LENGTHS = struct.Struct(">II")
 SESSIONS = 4
@@ -27,6 +41,134 @@ SESSIONS = 4
 
 SILENCE = 0.4
 """Seconds of a solve before it reports what it has so far: finer steps then take about as long again, or longer."""
+
+WHILE = 0.25
+"""The most seconds of a solve that the page waits for while the slider moves."""
+
+PLANS = 3  # of one model, kept by a worker; each holds the model as it was prepared for it
+PIECES = 24  # other results of one model: curves for several sets of models; distributions, routes
+FILES = ("traffic",)  # parameters that are paths: requests open no files
+
+Kept = TypeVar("Kept")
+
+Tell = Callable[[Plan], None] | None
+"""What hears of each plan that is the best so far."""
+
+
+def framed(about: dict[str, Any], raw: bytes) -> bytes:
+    """Return a frame."""
+    text = json.dumps(about).encode()
+    return LENGTHS.pack(len(text), len(raw)) + text + raw
+
+
+class Bounded(dict[Hashable, Any]):
+    """The values asked for last, at most ``most`` of them, or as many as weigh at most ``most`` together."""
+
+    def __init__(self, most: int, weigh: Callable[[Any], int] = lambda value: 1) -> None:
+        super().__init__()
+        self.most, self.weigh = most, weigh
+
+    def keep(self, key: Hashable, value: Any) -> None:
+        """Keep a value as the latest; forget the oldest ones if there are too many."""
+        self.pop(key, None)
+        self[key] = value
+        while sum(map(self.weigh, self.values())) > self.most:
+            del self[next(iter(self))]
+
+    def latest(self, key: Hashable) -> Any:
+        """Return what is kept under a key; it is then the latest."""
+        self[key] = found = self.pop(key)
+        return found
+
+    def get_or_make(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """Return what is kept under a key, or make it and keep it."""
+        if key not in self:
+            self.keep(key, make())
+        found: Kept = self.latest(key)
+        return found
+
+
+class Session:
+    """A model and what was computed of it."""
+
+    def __init__(self, model: SSP, settings: dict[str, str], memory: int) -> None:
+        self.model: SSP = model
+        self.settings = settings  # the domain's parameters, as text; none for a file
+        self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
+        self.plans, self.swept, self.curves, self.kept = (Bounded(most) for most in (PLANS, PLANS, PIECES, PIECES))
+        self.seconds = 0.0  # what the last exact solve took, if it rounded no costs
+
+    def curve(self, uncertainty: float | str | None = None) -> Curve:
+        """Every alpha, from one sweep; with ``uncertainty``, for the worst of a set of models."""
+        return self.curves.get_or_make(
+            uncertainty,
+            lambda: prudent.curve(self.model, alpha_min=ALPHA_MIN, uncertainty=uncertainty, **self.options),
+        )
+
+    @cached_property
+    def rounded(self) -> bool:
+        """Whether costs have no common step, or too fine a one."""
+        return find_lattice(self.model.cost) is None or bool(self.curve().notes)
+
+    def plan(
+        self,
+        alpha: float,
+        method: str,
+        relative_gap: float | None = None,
+        uncertainty: float | str | None = None,
+        *,
+        sure: bool = True,
+        tell: Tell = None,
+    ) -> Plan:
+        """Return the plan for an alpha; only the yardstick depends on the gap, and on the set of models it is for.
+
+        With ``sure`` it is what :func:`prudent.solve` returns, digit for digit.  Otherwise, if solving takes a while,
+        it comes from the sweep that serves every alpha: the same policy and numbers, except for the last digits of the
+        bounds, which cover the rounding errors of a longer sweep.
+        """
+        key = (method, alpha, *((relative_gap, uncertainty) if method == YARDSTICK else (None, None)))
+        usual = method == YARDSTICK and relative_gap is None and uncertainty is None and alpha >= ALPHA_MIN
+        if usual and not sure and key not in self.plans and self.seconds > WHILE and not self.rounded:
+            return self.swept.get_or_make(alpha, lambda: self.curve().plan(alpha))
+        return self.plans.get_or_make(key, lambda: self._solve(*key, tell))
+
+    def is_sure(self, plan: Plan) -> bool:
+        """Return whether a plan comes from a solve of its own."""
+        return any(each is plan for each in self.plans.values())
+
+    def _solve(
+        self, method: str, alpha: float, relative_gap: float | None, uncertainty: float | str | None, tell: Tell
+    ) -> Plan:
+        asked: dict[str, Any] = {"method": method, "relative_gap": relative_gap, "uncertainty": uncertainty}
+        plan = solve_aloud(self.model, alpha, tell, **asked, **self.options)
+        if plan.status == "interrupted":
+            raise KeyboardInterrupt
+        if method == YARDSTICK and uncertainty is None:
+            self.seconds = 0.0 if plan.policy.prepared.scale.rounded else plan.seconds
+        return plan
+
+    def refines(self, plan: Plan) -> bool:
+        """Return whether the gap asked for can make a difference: for this plan, or for another alpha of the slider."""
+        prepared = plan.policy.prepared
+        return plan.method == YARDSTICK and (prepared.scale.rounded or not modest(prepared, ALPHA_MIN))
+
+    def distribution(self, plan: Plan, uncertainty: float | str | None = None) -> Distribution:
+        """Return the distribution of a plan's total cost; for method ``expected`` it is the same for every alpha."""
+        alpha = plan.alpha if METHODS[plan.method].for_alpha else None
+        key = ("distribution", plan.method, alpha, plan.step, uncertainty if plan.method == YARDSTICK else None)
+        return self.kept.get_or_make(key, plan.total_cost)
+
+
+def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Session:
+    """Return a session for a domain with its parameters, or for the bytes of an uploaded file."""
+    if raw is not None:
+        return Session(parse(raw, about["name"]), {}, memory)
+    for item in about["set"]:
+        if item.partition("=")[0] in FILES:
+            raise PrudentError(f"--set {item}: the page opens no files; use the command instead")
+    model = make(about["model"], tuple(about["set"]))
+    settings = {key: value for key, _, value in (item.partition("=") for item in about["set"])}
+    return Session(model, settings, memory)
 
 
 class Worker:
@@ -78,14 +220,11 @@ class Worker:
 
     def send(self, reply: dict[str, Any], body: bytes) -> None:
         """Write a frame."""
-        text = json.dumps(reply).encode()
-        self.sink.write(LENGTHS.pack(len(text), len(body)) + text + body)
+        self.sink.write(framed(reply, body))
         self.sink.flush()
 
     def answer(self, about: dict[str, Any], raw: bytes) -> tuple[dict[str, Any], bytes]:
         """Return a reply and its body."""
-        from prudent.apps.web.tasks import perform
-
         try:
             session = self.session(about, raw)
             if session is None:
@@ -105,8 +244,6 @@ class Worker:
 
     def listener(self) -> Callable[[Plan], None]:
         """Return what sends the best plan so far, once a solve that begins now takes long."""
-        from prudent.apps.web.tasks import so_far
-
         began = time.monotonic()
 
         def send(plan: Plan) -> None:
@@ -139,10 +276,6 @@ def limit_memory(most: int) -> None:
 
 def warm_up() -> None:
     """Compile what every task needs, or read it from the cache, before anybody waits for it."""
-    import prudent
-    from prudent.apps.web.tasks import perform
-    from prudent.methods.registry import METHODS
-
     cycle = prudent.build("s", {"s": {"go": [(0.5, "s", 1), (0.5, "g", 1)]}})
     for model in (cycle, prudent.domains.figure_2()):
         session = Session(model, {}, 10**9)
@@ -166,7 +299,7 @@ def main() -> None:
         os.nice(niceness)
     warm_up()
     limit_memory(2 * memory + 2**30)
-    sink.write(LENGTHS.pack(2, 0) + b"{}")
+    sink.write(framed({}, b""))
     sink.flush()
     Worker(source, sink, memory).run()
 

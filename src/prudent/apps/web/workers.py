@@ -10,12 +10,12 @@ import json
 import os
 import signal
 import sys
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from prudent.apps.web.worker import LENGTHS
+from prudent.apps.web.worker import LENGTHS, Bounded, framed
 
 Take = Callable[[bytes], None]
 Work = Callable[[Take, Take], Awaitable[bytes]]
@@ -31,7 +31,7 @@ PATIENCE = 1.5
 
 @dataclass
 class _UnderWay:
-    work: "asyncio.Task[bytes]"
+    work: "asyncio.Task[bytes]" = field(init=False)
     waiting: int = 0
     so_far: bytes | None = None
 
@@ -43,18 +43,18 @@ class Answers:
     """
 
     def __init__(self, most: int) -> None:
-        self.most, self.size = most, 0
-        self.kept: OrderedDict[str, bytes] = OrderedDict()
+        self.kept = Bounded(most, len)
         self.open: dict[str, _UnderWay] = {}
 
     async def get(self, question: str, work: Work) -> bytes:
         """Return the answer to a question: kept, under way, or computed now."""
-        if (body := self.kept.get(question)) is not None:
-            self.kept.move_to_end(question)
-            return body
+        if question in self.kept:
+            kept: bytes = self.kept.latest(question)
+            return kept
         found = self.open.get(question)
         if found is None:
-            found = self.open[question] = _UnderWay(asyncio.ensure_future(self._worked(question, work)))
+            found = self.open[question] = _UnderWay()
+            found.work = asyncio.ensure_future(self._worked(question, work, found))
         found.waiting += 1
         try:
             return await asyncio.shield(found.work)
@@ -69,28 +69,21 @@ class Answers:
         found = self.open.get(question)
         return None if found is None else found.so_far
 
-    async def _worked(self, question: str, work: Work) -> bytes:
-        this = asyncio.current_task()
-
+    async def _worked(self, question: str, work: Work, this: _UnderWay) -> bytes:
         def tell(body: bytes) -> None:
-            if question in self.open and self.open[question].work is this:
-                self.open[question].so_far = body
+            this.so_far = body
 
         try:
             body = await work(lambda late: self._keep(question, late), tell)
         finally:
-            if question in self.open and self.open[question].work is this:
+            if self.open.get(question) is this:
                 del self.open[question]
         self._keep(question, body)
         return body
 
     def _keep(self, question: str, body: bytes) -> None:
-        if len(body) > self.most // 4:
-            return
-        self.size += len(body) - len(self.kept.pop(question, b""))
-        self.kept[question] = body
-        while self.size > self.most:
-            self.size -= len(self.kept.popitem(last=False)[1])
+        if len(body) <= self.kept.most // 4:
+            self.kept.keep(question, body)
 
 
 class Busy(Exception):
@@ -125,8 +118,7 @@ class _Process:
 
     async def send(self, about: dict[str, Any], raw: bytes) -> None:
         assert self.process.stdin is not None
-        text = json.dumps(about).encode()
-        self.process.stdin.write(LENGTHS.pack(len(text), len(raw)) + text + raw)
+        self.process.stdin.write(framed(about, raw))
         await self.process.stdin.drain()
 
     async def receive(self) -> tuple[dict[str, Any], bytes]:
