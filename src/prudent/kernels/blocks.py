@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.indices import along
-from prudent.kernels.team import draw
+from prudent.kernels.team import drawn, drawn_shares
 
 MARGIN = 1e-13
 """The least gain that changes a choice, relative to the size of the sums it comes from."""
@@ -331,11 +331,8 @@ def rise_of(arcs, s, a, high, low):
 def action_gaps(counters, arcs, k, unit, high, low, gap, error):
     """Fill in for each action its cost beyond the value ``high + low`` of its state, and the rounding error."""
     n_states = len(high)
-    while True:
-        first = draw(counters) * SHARE
-        if first >= n_states:
-            return
-        for s in range(first, min(first + SHARE, n_states)):
+    for first, last in drawn_shares(counters, n_states, SHARE):
+        for s in range(first, last):
             for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
                 rise, size = rise_of(arcs, s, a, high, low)
                 gap[a], error[a] = k[a] + rise, unit[a] * (abs(k[a]) + size)
@@ -369,10 +366,7 @@ def claim_factors(counters, arcs, choice, gap, error, unit, high, low, least, mo
     action is at least ``fall``, after rounding.  If there is no d, the least is infinite.
     """
     n_states = len(high)
-    while True:
-        share = draw(counters)
-        if share >= len(least):
-            return
+    for share in drawn(counters, len(least)):
         least[share], most[share] = 0.0, np.inf
         for s in range(share * SHARE, min((share + 1) * SHARE, n_states)):
             for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
@@ -390,10 +384,7 @@ def claim_factors(counters, arcs, choice, gap, error, unit, high, low, least, mo
 @njit(cache=True, nogil=True)
 def range_of_ratios(counters, above, below, least, most):
     """Fill in, for each share of the states, the least and the largest ratio of two values, 1 where both are 0."""
-    while True:
-        share = draw(counters)
-        if share >= len(least):
-            return
+    for share in drawn(counters, len(least)):
         low, high = np.inf, 0.0
         for s in range(share * SHARE, min((share + 1) * SHARE, len(below))):
             ratio = above[s] / below[s] if below[s] > 0.0 else 1.0
@@ -415,11 +406,8 @@ def added(a, b, up):
 @njit(cache=True, nogil=True)
 def enclose(counters, high, low, above, below, lower, upper):
     """Fill in bounds, not below 0, of values ``high + low`` that are up to ``above`` too high or ``below`` too low."""
-    while True:
-        first = draw(counters) * SHARE
-        if first >= len(high):
-            return
-        for s in range(first, min(first + SHARE, len(high))):
+    for first, last in drawn_shares(counters, len(high), SHARE):
+        for s in range(first, last):
             lower[s] = max(added(high[s], added(low[s], -above[s], False), False), 0.0)
             upper[s] = added(high[s], added(low[s], below[s], True), True)
 
@@ -431,11 +419,8 @@ def variance_costs(counters, action_start, outcome_start, probability, successor
     Costs are divided by ``unit``.
     """
     n_states = len(value)
-    while True:
-        first = draw(counters) * SHARE
-        if first >= n_states:
-            return
-        for s in range(first, min(first + SHARE, n_states)):
+    for first, last in drawn_shares(counters, n_states, SHARE):
+        for s in range(first, last):
             if action_start[s] < action_start[s + 1]:
                 total = 0.0
                 for o in along(outcome_start[choice[s]], outcome_start[choice[s] + 1]):

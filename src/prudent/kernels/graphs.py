@@ -8,7 +8,7 @@ import heapq
 import numpy as np
 from numba import njit
 
-from prudent.kernels.team import draw
+from prudent.kernels.team import drawn
 
 UNREACHED = 2**62
 """Stands for an infinite cost in integer arrays."""
@@ -219,10 +219,7 @@ def may_end(counters, part, outcome_start, successor, cost, is_goal, several, en
 
     If there is none, nothing bounds costs: the first state to be settled would have such an action.
     """
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         if ends[0]:
             return
         for a in range(part[k], part[k + 1]):
