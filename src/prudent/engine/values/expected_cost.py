@@ -61,7 +61,6 @@ from prudent.engine.values.bellman import (
     all_arcs,
     evaluate_policy,
     large_blocks,
-    parts_of,
     played,
     refuse_endless,
     rounding,
@@ -69,7 +68,7 @@ from prudent.engine.values.bellman import (
 )
 from prudent.engine.values.device_values import device_expected
 from prudent.engine.values.large_components import LargeBlock
-from prudent.kernels.backward_induction import solve_backwards
+from prudent.kernels.acyclic import solve_backwards
 from prudent.kernels.blocks import (
     MARGIN,
     SHARE,
@@ -216,17 +215,9 @@ def _above(prepared: Prepared) -> FloatArray:
 def _backwards(prepared: Prepared) -> Expected:
     """Return the least expected cost of a model without cycles; then every policy is proper."""
     choice, table = prepared.action_start[:-1].copy(), np.empty((prepared.n_states, 4))
-    actions = actions_of(prepared, prepared.mean_cost)
-    in_parts(
-        prepared.threads,
-        solve_backwards,
-        len(prepared.cost),
-        parts_of(prepared),
-        actions,
-        choice,
-        table,
-        most=prepared.order.width,
-    )
+    order, actions = prepared.order, actions_of(prepared, prepared.mean_cost)
+    known = order.backwards, actions, choice
+    in_parts(prepared.threads, solve_backwards, len(prepared.cost), *known, table, most=order.width)
     high, low, above, below = table.T.copy()
     lower, upper = _bounds(high, low, above, below, prepared.threads)
     return Expected(prepared, np.clip(high, lower, upper), lower, upper, choice)
@@ -401,7 +392,10 @@ class Equations:
             own = 8 * MARGIN / self.unit * total.error + LEAST * refined.high[self.prepared.action_state]
             total = self._largest(error + own, choice)
             factor = self._factor(refined, choice, total.high, total.low)
-        return _rounded_up(total.high, total.low) if factor < np.inf else total.high, factor
+        if factor == np.inf:
+            return total.high, factor
+        exact = np.zeros_like(total.high)
+        return _bounds(total.high, total.low, exact, exact, self.prepared.threads)[1], factor
 
     def _largest(self, k: FloatArray, choice: IntArray) -> _Refined:
         largest = choice.copy()
@@ -431,12 +425,6 @@ def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
-
-
-def _rounded_up(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return sums rounded up; exact where the sum is a float."""
-    total, lack = _two_sum(a, b)
-    return np.where(lack > 0, np.nextafter(total, np.inf), total)
 
 
 def _bounds(
