@@ -109,7 +109,7 @@ class _Flat(Rows):
         columns = read_only(self.probability), self.successor, read_only(self.cost)
         chosen = tuple(np.empty(outcome_start[-1], dtype=column.dtype) for column in columns)
         rows = cut(outcome_start), action, self.outcome_start, new
-        in_parts(self.threads, chosen_rows, len(chosen[0]), *rows, *columns, outcome_start, chosen)
+        in_parts(self.threads, chosen_rows, len(chosen[0]), *rows, columns, outcome_start, chosen)
         return _Flat(
             self.threads,
             int(new[self.start]),

@@ -254,26 +254,16 @@ def solve_blocks(arcs, first, last, k, allowed, sense, share, choice, value):
 @njit(cache=True)
 def longest_in_blocks(arcs, passes, steps):
     """Fill in the largest expected number of steps of any policy; in blocks too large to solve, roughly, in passes."""
-    n_actions, choice = len(arcs.leave), arcs.action_start[:-1].copy()
-    k, allowed = np.ones(n_actions), np.ones(n_actions, dtype=np.bool_)
+    choice, allowed = arcs.action_start[:-1].copy(), np.ones(len(arcs.leave), dtype=np.bool_)
+    k, value = -np.ones(len(arcs.leave)), np.zeros(len(steps))  # what is least, with another sign, is largest
     for block in range(len(arcs.block_start) - 1):
         first, last = arcs.block_start[block], arcs.block_start[block + 1]
         if last - first <= len(arcs.dense):
-            solve_block(arcs, first, last, k, allowed, -1.0, 0.0, choice, steps)
-            continue
-        for _ in range(passes):
-            rise = 0.0
-            for i in range(first, last):
-                s, most = arcs.block_state[i], 0.0
-                for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                    total = 0.0
-                    for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-                        total += arcs.probability[o] * steps[arcs.successor[o]]
-                    most = max(most, total)
-                rise = max(rise, 1.0 + most - steps[s])
-                steps[s] = 1.0 + most
-            if rise < 0.25:
-                break
+            solve_block(arcs, first, last, k, allowed, 1.0, 0.0, choice, value)
+        else:
+            approach(arcs, first, last, k, passes, 0.25, value, False, value)
+    for s in range(len(steps)):
+        steps[s] = -value[s]
 
 
 @njit(cache=True)
@@ -359,12 +349,13 @@ def take_better(arcs, gap, error, choice):
 
 
 @njit(cache=True, nogil=True)
-def claim_factors(counters, arcs, choice, gap, error, unit, high, low, least, most):
+def claim_factors(counters, arcs, choice, gaps, values, least, most):
     """Fill in, for each share of the states, the least d and the largest for which the claim holds with ``high + low``.
 
     The claim is  d fall >= error - gap  for all actions, + |gap| for those chosen.  The decrease of the function by an
     action is at least ``fall``, after rounding.  If there is no d, the least is infinite.
     """
+    (gap, error, unit), (high, low) = gaps, values
     n_states = len(high)
     for share in drawn(counters, len(least)):
         least[share], most[share] = 0.0, np.inf
@@ -413,11 +404,12 @@ def enclose(counters, high, low, above, below, lower, upper):
 
 
 @njit(cache=True, nogil=True)
-def variance_costs(counters, action_start, outcome_start, probability, successor, cost, unit, choice, value, k):
+def variance_costs(counters, rows, cost, unit, choice, value, k):
     """Fill in the costs of the chosen actions whose totals are variances: the mean squares of the deviations of values.
 
     Costs are divided by ``unit``.
     """
+    action_start, outcome_start, probability, successor = rows
     n_states = len(value)
     for first, last in drawn_shares(counters, n_states, SHARE):
         for s in range(first, last):

@@ -6,6 +6,7 @@ Threads draw parts: ``part`` says where rows are cut into them, lists without ro
 import numpy as np
 from numba import njit
 
+from prudent.kernels.indices import along
 from prudent.kernels.team import drawn, drawn_shares
 
 PART = 2**14
@@ -27,7 +28,7 @@ def sorted_by(row, row_start):
 def copy_list(counters, source, target):
     """Copy a list."""
     for first, last in drawn_shares(counters, len(source), PART):
-        for i in range(first, last):
+        for i in along(first, last):
             target[i] = source[i]
 
 
@@ -38,7 +39,7 @@ def whole_numbers(counters, value, most, whole, good):
         if not good[0]:
             return
         fits = True
-        for i in range(first, last):
+        for i in along(first, last):
             x = value[i] if abs(value[i]) <= most else 0.5  # which is not whole
             whole[i] = np.int64(x)
             fits &= whole[i] == x
@@ -83,15 +84,14 @@ def sort_rows(counters, part, outcome_start, free_below, probability, columns, s
     """
     cost, successor, into = columns
     for k in drawn(counters, len(part) - 1):
-        for o in range(outcome_start[part[k]], outcome_start[part[k + 1]]):
+        for o in along(outcome_start[part[k]], outcome_start[part[k + 1]]):
             into[o] = probability[o]
         for a in range(part[k], part[k + 1]):
             first, last = outcome_start[a], outcome_start[a + 1]
             size[a] = last - first
             for o in range(first + 1, last):
                 if cost[o - 1] > cost[o] or (cost[o - 1] == cost[o] and successor[o - 1] >= successor[o]):
-                    sort_row(first, last, cost, successor, into)
-                    size[a] = merge_row(first, last, cost, successor, into)
+                    size[a] = sort_row(first, last, cost, successor, into)
                     break
             free[a] = 0
             while free[a] < size[a] and cost[first + free[a]] < free_below:
@@ -100,7 +100,10 @@ def sort_rows(counters, part, outcome_start, free_below, probability, columns, s
 
 @njit(cache=True, nogil=True, _nrt=False)
 def sort_row(first, last, cost, successor, probability):
-    """Sort the outcomes of one action, by insertion over falling distances (Shell)."""
+    """Sort the outcomes of one action, by insertion over falling distances (Shell); merge equal ones.
+
+    Return how many are left.
+    """
     gap = 1
     while gap < (last - first) // 9:
         gap = 3 * gap + 1
@@ -116,11 +119,6 @@ def sort_row(first, last, cost, successor, probability):
                 i = before
             cost[i], successor[i], probability[i] = price, target, chance
         gap //= 3
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def merge_row(first, last, cost, successor, probability):
-    """Merge equal neighbours among the outcomes of one action; return how many are left."""
     n = first + 1
     for o in range(first + 1, last):
         if cost[o] == cost[n - 1] and successor[o] == successor[n - 1]:
@@ -157,12 +155,15 @@ def stop_below(counters, part, outcome_start, cost, least, stop):
             stop[a] = o
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def mean_costs(counters, part, outcome_start, probability, cost, unit, mean):
     """Fill ``mean`` with the expected cost of each action, with costs divided by ``unit``."""
     for k in drawn(counters, len(part) - 1):
         for a in range(part[k], part[k + 1]):
-            mean[a] = mean_cost(outcome_start[a], outcome_start[a + 1], probability, cost, unit)
+            total = 0.0
+            for o in along(outcome_start[a], outcome_start[a + 1]):
+                total += probability[o] * (cost[o] / unit)
+            mean[a] = total
 
 
 @njit(cache=True, nogil=True)
@@ -174,15 +175,6 @@ def cost_range(counters, part, outcome_start, cost, least, most):
             low = min(low, cost[o] if cost[o] > 0 else low)
             high = max(high, cost[o])
         least[k], most[k] = low, high
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False, error_model="numpy")
-def mean_cost(first, last, probability, cost, unit):
-    """Return the expected cost of one action's outcomes, divided by ``unit``."""
-    total = 0.0
-    for o in range(first, last):
-        total += probability[o] * (cost[o] / unit)
-    return total
 
 
 @njit(cache=True, nogil=True)
@@ -197,9 +189,9 @@ def chance_from(counters, part, first, outcome_start, probability, chance):
 
 
 @njit(cache=True, nogil=True)
-def chosen_rows(counters, part, action, outcome_start, new, probability, successor, cost, start, into):
+def chosen_rows(counters, part, action, outcome_start, new, columns, start, into):
     """Copy the outcomes of some actions, with successors numbered anew, to rows that begin at ``start``."""
-    chance, target, price = into
+    (probability, successor, cost), (chance, target, price) = columns, into
     for k in drawn(counters, len(part) - 1):
         for i in range(part[k], part[k + 1]):
             o = outcome_start[action[i]]

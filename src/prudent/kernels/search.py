@@ -21,12 +21,13 @@ def drawn_in_turns(counters, parts, changed):
 
 
 @njit(cache=True, nogil=True)
-def look_around(counters, part, arc_start, target, start, low, high, entered, rising, falling):
+def look_around(counters, part, arc_start, target, start, found, ways):
     """Find the least and the greatest number that each node leads to, and which nodes any arc leads to.
 
     ``rising[0]`` becomes False if not all nodes but the start lead to higher numbers, ``falling[0]`` if not all lead to
     lower ones; if neither holds the rest is left out.
     """
+    (low, high, entered), (rising, falling) = found, ways
     for k in drawn(counters, len(part) - 1):
         if not (rising[0] or falling[0]):
             return

@@ -212,9 +212,8 @@ def _by_number(arc_start: IntArray, target: IntArray, start: int, threads: int) 
     n = len(arc_start) - 1
     low, high, entered = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.zeros(n, dtype=bool)
     rising, falling = np.ones(1, dtype=bool), np.ones(1, dtype=bool)
-    in_parts(
-        threads, look_around, len(target), cut(arc_start), arc_start, target, start, low, high, entered, rising, falling
-    )
+    found, ways = (low, high, entered), (rising, falling)
+    in_parts(threads, look_around, len(target), cut(arc_start), arc_start, target, start, found, ways)
     if not (rising[0] or falling[0]):
         return None
     state = np.arange(n)[:: -1 if rising[0] else 1].copy()

@@ -46,17 +46,9 @@ def least_worst_case(prepared: Prepared, limits: Limits = UNLIMITED) -> WorstCas
     if _never_bounded(prepared):
         value[:] = np.where(prepared.is_goal, 0, UNREACHED)
         return WorstCase(value, np.full(prepared.n_actions, UNREACHED))
-    worst_case(
-        prepared.action_start,
-        prepared.outcome_start,
-        prepared.action_state,
-        prepared.outcome_action,
-        prepared.successor,
-        prepared.cost,
-        *prepared.entering,
-        *prepared.free_blocks,
-        value,
-    )
+    states, outcomes = (prepared.action_start, prepared.outcome_start), (prepared.successor, prepared.cost)
+    rows = *states, prepared.action_state, prepared.outcome_action, *outcomes
+    worst_case(rows, prepared.entering, prepared.free_blocks, value)
     return WorstCase(value, _after(prepared, value))
 
 
