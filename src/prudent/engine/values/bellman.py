@@ -125,7 +125,7 @@ def rounding(prepared: Prepared) -> FloatArray:
     far from 1.  Outcomes count as in the model, before equal ones were merged.
     """
     given = np.append(np.diff(prepared.model.outcome_start), len(prepared.model.initial_state))  # -1: the initial draw
-    return (4 * np.maximum(np.diff(prepared.outcome_start), given[prepared.model_action]) + 8) * UNIT
+    return np.asarray((4 * np.maximum(np.diff(prepared.outcome_start), given[prepared.model_action]) + 8) * UNIT)
 
 
 @once
