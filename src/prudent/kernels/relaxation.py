@@ -107,7 +107,7 @@ def shift_part(cut, part, x, sums):
 @njit(cache=True, nogil=True, _nrt=False)
 def copy_part(new, x, first, last):
     """Copy new values to where they are read."""
-    for i in range(first, last):
+    for i in along(first, last):
         x[i] = new[i]
 
 

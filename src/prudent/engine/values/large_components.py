@@ -3,11 +3,11 @@
 Policies are improved by a few passes of value iteration, then evaluated.  The equations ``x = rhs + P x`` of one
 policy, each divided by its diagonal, are solved in one of two ways:
 
-* *iteratively*: BiCGSTAB, preconditioned by one Gauss-Seidel pass, states nearest to a goal first.  A few dozen
-  products suffice if the component mixes quickly, however slowly it is left (that is one isolated mode, which Krylov
-  methods handle), or if the policy mostly moves towards the goal.  If all states are near a goal, passes go through a
-  few phases of states in parallel: almost as much is updated.  Otherwise such passes would carry values no farther
-  than a few states, so states are updated one after the other;
+* *iteratively*: passes of value iteration with this policy, if all states are near a goal and there are many: they
+  go through a few phases of states in parallel, in which almost as much is updated as state by state.  Or BiCGSTAB,
+  preconditioned by one Gauss-Seidel pass, states nearest to a goal first.  A few dozen products suffice if the
+  component mixes quickly, however slowly it is left (that is one isolated mode, which Krylov methods handle), or if
+  the policy mostly moves towards the goal;
 * *directly*, for components that mix slowly.  Those are narrow (chains, roads, grids), and only narrow ones are
   factorised.  With states by distance to a goal, or in Cuthill-McKee order, the factors fit into a band, and the arcs
   of a few states that most others lead to into a border.  If both are thin, they are solved by elimination without
