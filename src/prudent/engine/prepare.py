@@ -40,7 +40,6 @@ from prudent.kernels.counting import (
     above_luck,
     chosen_rows,
     close_gaps,
-    copy_list,
     free_actions,
     free_loops,
     sort_rows,
@@ -59,7 +58,7 @@ from prudent.models.graph import (
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets, read_only, starts
 from prudent.models.ssp import SSP
 from prudent.runtime.limits import UNLIMITED, Limits
-from prudent.runtime.team import cut, in_parts
+from prudent.runtime.team import copy_together, cut, in_parts
 
 __all__ = ["Trapped", "prepare", "rounded_to"]
 
@@ -110,7 +109,7 @@ class _Flat(Rows):
         columns = read_only(self.probability), self.successor, read_only(self.cost)
         chosen = tuple(np.empty(outcome_start[-1], dtype=column.dtype) for column in columns)
         rows = cut(outcome_start), action, self.outcome_start, new
-        in_parts(self.threads, chosen_rows, len(chosen[0]), *rows, *columns, outcome_start, chosen)
+        in_parts(self.threads, chosen_rows, len(chosen[0]), *rows, columns, outcome_start, chosen)
         return _Flat(
             self.threads,
             int(new[self.start]),
@@ -230,7 +229,7 @@ def _opened(model: SSP, threads: int) -> _Flat:
 def _copy(values: NDArray[Any], more: ArrayLike, threads: int) -> NDArray[Any]:
     """Return a copy of one of the model's arrays, which are read-only, with more values at its end."""
     copy = np.empty(len(values) + len(np.asarray(more)), dtype=values.dtype)
-    in_parts(threads, copy_list, len(values), values, copy)
+    copy_together(values, copy[: len(values)], threads)
     copy[len(values) :] = more
     return copy
 
@@ -302,7 +301,7 @@ def _normalised(
 
     luck = np.where(flat.is_goal, 0, UNREACHED)
     if order.acyclic:
-        in_parts(flat.threads, luck_ahead, len(steps), *order.backwards, *rows, steps, 1, luck, most=order.width)
+        in_parts(flat.threads, luck_ahead, len(steps), order.backwards, *rows, steps, 1, luck, most=order.width)
     elif (lost := (steps == 0) & (flat.cost < 0)).any():  # such costs might form a cycle
         raise PrudentError(_too_small(model, flat, int(np.flatnonzero(lost)[0])))
     elif not least_ahead(*rows, steps, luck, PASSES, flat.threads):
@@ -372,13 +371,14 @@ def _merged(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray]:
     """Sort each action's outcomes by cost and merge equal ones; also return where the free ones, at first, end."""
     n, start, probability = len(flat.cost), flat.outcome_start, np.empty(len(flat.cost))
     size, free = np.empty(flat.n_actions, dtype=np.int64), np.empty(flat.n_actions, dtype=np.int64)
-    rows = read_only(flat.probability), flat.cost, flat.successor
-    in_parts(flat.threads, sort_rows, n, cut(start), start, free_below, *rows, probability, size, free)
+    columns = flat.cost, flat.successor, probability
+    about = cut(start), start, free_below, read_only(flat.probability), columns, size, free
+    in_parts(flat.threads, sort_rows, n, *about)
     merged = start
     if size.sum() < n:
         merged = offsets(size)
-        columns = flat.cost, flat.successor, probability.view(np.int64)
-        in_parts(flat.threads, close_gaps, n, columns, start, merged)
+        whole = flat.cost, flat.successor, probability.view(np.int64)
+        in_parts(flat.threads, close_gaps, n, whole, start, merged)
     n = merged[-1]
     flat = replace(
         flat, outcome_start=merged, probability=probability[:n], successor=flat.successor[:n], cost=flat.cost[:n]

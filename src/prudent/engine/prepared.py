@@ -285,7 +285,7 @@ class Prepared(Rows):
         rows = self.arc_start, self.successor, self.fine if up else self.cost
         if self.acyclic:
             few = self.order.width // 4  # threads lower the same numbers, so each must have much to do
-            in_parts(self.threads, least_behind, len(self.cost), *self.order.forwards, *rows, least, most=few)
+            in_parts(self.threads, least_behind, len(self.cost), self.order.forwards, *rows, least, most=few)
         else:
             lowered, changed = np.full(self.n_states, -1, dtype=np.int8), np.zeros(2 * PASSES, dtype=bool)
             lowered[self.start] = 0

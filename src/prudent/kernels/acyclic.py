@@ -1,19 +1,57 @@
-"""Acyclic models, which are solved in one backward pass.
+"""Acyclic models, which are solved in one pass, layer by layer, the states of a layer side by side.
 
-``backwards`` lists the states, successors first.  Threads draw parts of it: part ``k`` begins at ``part[k]`` and looks
-only at the first ``after[k]`` parts.
+*Expected costs.*  Each state is settled once: its least value, as a sum of two floats whose residual is within the
+rounding error of its terms; an action that is surely the best; and bounds on how far the value is above the least one
+and below the choice's own.  So the outcomes of a state are read from memory once.
 
-The least and the greatest number are kept in arrays that, as far as the compiler knows, may overlap.  So it does not
-gather several numbers with one instruction, which on some machines takes several times as long as one by one.
+*Largest and least costs* are whole numbers.  They are kept in arrays that, as far as the compiler knows, may overlap.
+So it does not gather several numbers with one instruction, which on some machines takes several times as long as one
+by one.
 """
 
+from typing import NamedTuple
+
+import numpy as np
 from numba import njit
 
+from prudent.kernels.indices import along
 from prudent.kernels.intrinsics import lower_atomically
-from prudent.kernels.team import draw, finish, wait_for
+from prudent.kernels.team import drawn_in_order
 
-MANY = 64
-"""The most parts of a layer."""
+HIGH, LOW, ABOVE, BELOW = 0, 1, 2, 3
+"""The columns of the table of values: both floats, and the bounds on their errors."""
+
+CORRECTIONS = 100
+"""The most corrections of one value; the bounds cover the rest."""
+
+
+class Parts(NamedTuple):
+    """The states layer by layer, successors first, each layer cut into parts that threads draw."""
+
+    part: np.ndarray  # (n_parts + 1,)  where each part begins
+    after: np.ndarray  # (n_parts,)  how many parts are in the layers before: those that it may look at
+    state: np.ndarray  # (n_states,)
+
+
+class Actions(NamedTuple):
+    """The actions of a model: their outcomes, their own costs, and the relative rounding error of their sums."""
+
+    action_start: np.ndarray  # (n_states + 1,)
+    outcome_start: np.ndarray  # (n_actions + 1,)
+    probability: np.ndarray  # (n_outcomes,)
+    successor: np.ndarray  # (n_outcomes,)
+    k: np.ndarray  # (n_actions,)
+    unit: np.ndarray  # (n_actions,)
+
+
+class Played(NamedTuple):
+    """The actions that may be played, all of them or a policy's, and what they cost."""
+
+    first: np.ndarray  # (n_states,)
+    last: np.ndarray  # (n_states,)  the one after the last; at goals it is the first
+    outcome_start: np.ndarray  # (n_actions + 1,)
+    successor: np.ndarray  # (n_outcomes,)
+    cost: np.ndarray  # (n_outcomes,)
 
 
 @njit(cache=True)
@@ -40,98 +78,142 @@ def longest_ahead(backwards, arc_start, target, longest):
             longest[s] = max(longest[s], longest[target[j]] + 1)
 
 
-@njit(cache=True)
-def cut_layers(layer_start, backwards, arc_start, least, part, after):
-    """Cut layers into parts of at least this many arcs; return how many there are.
+@njit(cache=True, nogil=True)
+def solve_backwards(counters, parts, actions, choice, table):
+    """Fill ``table`` (n_states, 4) with values and bounds on their errors, and take the best ``choice``, in place."""
+    part, after, state = parts
+    for k in drawn_in_order(counters, after):
+        for i in range(part[k], part[k + 1]):
+            s = state[i]
+            if actions.action_start[s] < actions.action_start[s + 1]:
+                choice[s] = settled(actions, s, table)
+            else:
+                table[s] = 0.0
 
-    Fills in where each part begins, and how many there are before its layer.
+
+@njit(cache=True, nogil=True, _nrt=False)
+def settled(actions, s, table):
+    """Fill in the row of a state whose successors are settled; return its best action."""
+    action_start, outcome_start, probability, successor, k, unit = actions
+    best, least = -1, np.inf
+    for a in range(action_start[s], action_start[s + 1]):
+        total = k[a]
+        for o in along(outcome_start[a], outcome_start[a + 1]):
+            total += probability[o] * table[np.uint64(successor[o]), HIGH]
+        if best < 0 or total < least:
+            best, least = a, total
+    table[s, HIGH], table[s, LOW] = least, 0.0
+    for _ in range(CORRECTIONS):
+        lack, error, _ = gap_of(actions, s, best, table)
+        if abs(lack) > error:  # the two floats hold the corrected sum and its remainder (Knuth)
+            high, low = table[s, HIGH], table[s, LOW] + lack
+            total = high + low
+            part = total - high
+            table[s, HIGH], table[s, LOW] = total, (high - (total - part)) + (low - part)
+            lack, error, _ = gap_of(actions, s, best, table)
+        above, better, most = 0.0, -1, lack - 2.0 * error
+        for a in range(action_start[s], action_start[s + 1]):
+            gap, err, ahead = gap_of(actions, s, a, table)
+            above = max(above, err - gap + ahead + unit[a] * (err + abs(gap) + ahead))
+            if a != best and gap + 2.0 * err < most:
+                better, most = a, gap + 2.0 * err
+        if better < 0:
+            break
+        best = better
+    table[s, ABOVE] = above
+    lack, error, _ = gap_of(actions, s, best, table)
+    ahead = 0.0
+    for o in range(outcome_start[best], outcome_start[best + 1]):
+        ahead += probability[o] * table[successor[o], BELOW]
+    table[s, BELOW] = max(error + lack + ahead + unit[best] * (error + abs(lack) + ahead), 0.0)
+    return best
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def gap_of(actions, s, a, table):
+    """Return the cost of an action beyond the value of its state, the rounding error, and the mean of ABOVE after it.
+
+    Sums are over differences, so that they keep their digits if values are almost equal.
     """
-    n = 0
-    for layer in range(len(layer_start) - 1):
-        first, last = layer_start[layer], layer_start[layer + 1]
-        total, before = 0, n
-        for i in range(first, last):
-            total += arc_start[backwards[i] + 1] - arc_start[backwards[i]] + 1
-        most = max(total // MANY, least)
-        size = most
-        for i in range(first, last):
-            if size >= most:
-                part[n], after[n] = i, before
-                n += 1
-                size = 0
-            size += arc_start[backwards[i] + 1] - arc_start[backwards[i]] + 1
-    part[n] = len(backwards)
-    return n
+    high, low = table[s, HIGH], table[s, LOW]
+    total, size, ahead = 0.0, 0.0, 0.0
+    for o in along(actions.outcome_start[a], actions.outcome_start[a + 1]):
+        p, t = actions.probability[o], np.uint64(actions.successor[o])
+        coarse, fine = table[t, HIGH] - high, table[t, LOW] - low
+        total += p * (coarse + fine)
+        size += p * (abs(coarse) + abs(fine))
+        ahead += p * table[t, ABOVE]
+    return actions.k[a] + total, actions.unit[a] * (abs(actions.k[a]) + size), ahead
 
 
 @njit(cache=True, nogil=True)
-def luck_ahead(counters, part, after, backwards, arc_start, successor, cost, sign, least):
-    """Fill ``least`` with best luck: the least cost, times ``sign``, to a goal by any actions and any outcomes."""
-    while True:
-        k = draw(counters)
-        if k >= len(after):
-            return
-        wait_for(counters, after[k])
+def evaluate_backwards(counters, parts, actions, choice, value):
+    """Fill ``value`` with the expected totals of a policy."""
+    part, after, state = parts
+    action_start, outcome_start, probability, successor, cost, _ = actions
+    for k in drawn_in_order(counters, after):
         for i in range(part[k], part[k + 1]):
-            s = backwards[i]
+            s = state[i]
+            if action_start[s] < action_start[s + 1]:
+                a = choice[s]
+                total = cost[a]
+                for o in along(outcome_start[a], outcome_start[a + 1]):
+                    total += probability[o] * value[np.uint64(successor[o])]
+                value[s] = total
+
+
+@njit(cache=True, nogil=True)
+def luck_ahead(counters, parts, arc_start, successor, cost, sign, least):
+    """Fill ``least`` with best luck: the least cost, times ``sign``, to a goal by any actions and any outcomes."""
+    part, after, state = parts
+    for k in drawn_in_order(counters, after):
+        for i in range(part[k], part[k + 1]):
+            s = state[i]
             first, last = arc_start[s], arc_start[s + 1]
             least[s] = sign * cost[first] + least[successor[first]] if first < last else 0
             for o in range(first + 1, last):
                 least[s] = min(least[s], sign * cost[o] + least[successor[o]])
-        finish(counters)
 
 
 @njit(cache=True, nogil=True)
-def least_behind(counters, part, after, forwards, arc_start, successor, cost, least):
+def least_behind(counters, parts, arc_start, successor, cost, least):
     """Lower ``least`` to the least cost of reaching each state; it enters with 0 at the start, else large numbers.
 
-    Here the parts are in the order of runs: ``forwards`` lists the states, successors last.
+    Here the parts are in the order of runs, successors last.
     """
-    while True:
-        k = draw(counters)
-        if k >= len(after):
-            return
-        wait_for(counters, after[k])
+    part, after, state = parts
+    for k in drawn_in_order(counters, after):
         for i in range(part[k], part[k + 1]):
-            s = forwards[i]
+            s = state[i]
             for o in range(arc_start[s], arc_start[s + 1]):
                 if least[s] + cost[o] < least[successor[o]]:
                     lower_atomically(least, successor[o], least[s] + cost[o])
-        finish(counters)
 
 
 @njit(cache=True, nogil=True)
 def worst_of(counters, part, after, backwards, action_start, choice, outcome_start, successor, cost, worst):
     """Fill ``worst`` with the worst-case cost of a policy, ``choice``, with one action for each state."""
-    while True:
-        k = draw(counters)
-        if k >= len(after):
-            return
-        wait_for(counters, after[k])
+    for k in drawn_in_order(counters, after):
         for i in range(part[k], part[k + 1]):
             s = backwards[i]
             worst[s] = 0
             if action_start[s] < action_start[s + 1]:
                 for o in range(outcome_start[choice[s]], outcome_start[choice[s] + 1]):
                     worst[s] = max(worst[s], cost[o] + worst[successor[o]])
-        finish(counters)
 
 
 @njit(cache=True, nogil=True)
-def worst_ahead(counters, part, after, backwards, action_start, outcome_start, successor, cost, worst, action_worst):
+def worst_ahead(counters, parts, played, worst, action_worst):
     """Fill ``worst`` with the minimal worst-case cost of each state, ``action_worst`` with that after each action."""
-    while True:
-        k = draw(counters)
-        if k >= len(after):
-            return
-        wait_for(counters, after[k])
+    part, after, state = parts
+    first, last, outcome_start, successor, cost = played
+    for k in drawn_in_order(counters, after):
         for i in range(part[k], part[k + 1]):
-            s = backwards[i]
+            s = state[i]
             least = 0
-            for a in range(action_start[s], action_start[s + 1]):
+            for a in range(first[s], last[s]):
                 action_worst[a] = 0
                 for o in range(outcome_start[a], outcome_start[a + 1]):
                     action_worst[a] = max(action_worst[a], cost[o] + worst[successor[o]])
-                least = action_worst[a] if a == action_start[s] else min(least, action_worst[a])
+                least = action_worst[a] if a == first[s] else min(least, action_worst[a])
             worst[s] = least
-        finish(counters)

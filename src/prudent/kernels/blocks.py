@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.indices import along
-from prudent.kernels.team import draw
+from prudent.kernels.team import drawn, drawn_shares
 
 MARGIN = 1e-13
 """The least gain that changes a choice, relative to the size of the sums it comes from."""
@@ -254,26 +254,16 @@ def solve_blocks(arcs, first, last, k, allowed, sense, share, choice, value):
 @njit(cache=True)
 def longest_in_blocks(arcs, passes, steps):
     """Fill in the largest expected number of steps of any policy; in blocks too large to solve, roughly, in passes."""
-    n_actions, choice = len(arcs.leave), arcs.action_start[:-1].copy()
-    k, allowed = np.ones(n_actions), np.ones(n_actions, dtype=np.bool_)
+    choice, allowed = arcs.action_start[:-1].copy(), np.ones(len(arcs.leave), dtype=np.bool_)
+    k, value = -np.ones(len(arcs.leave)), np.zeros(len(steps))  # what is least, with another sign, is largest
     for block in range(len(arcs.block_start) - 1):
         first, last = arcs.block_start[block], arcs.block_start[block + 1]
         if last - first <= len(arcs.dense):
-            solve_block(arcs, first, last, k, allowed, -1.0, 0.0, choice, steps)
-            continue
-        for _ in range(passes):
-            rise = 0.0
-            for i in range(first, last):
-                s, most = arcs.block_state[i], 0.0
-                for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
-                    total = 0.0
-                    for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-                        total += arcs.probability[o] * steps[arcs.successor[o]]
-                    most = max(most, total)
-                rise = max(rise, 1.0 + most - steps[s])
-                steps[s] = 1.0 + most
-            if rise < 0.25:
-                break
+            solve_block(arcs, first, last, k, allowed, 1.0, 0.0, choice, value)
+        else:
+            approach(arcs, first, last, k, passes, 0.25, value, False, value)
+    for s in range(len(steps)):
+        steps[s] = -value[s]
 
 
 @njit(cache=True)
@@ -331,11 +321,8 @@ def rise_of(arcs, s, a, high, low):
 def action_gaps(counters, arcs, k, unit, high, low, gap, error):
     """Fill in for each action its cost beyond the value ``high + low`` of its state, and the rounding error."""
     n_states = len(high)
-    while True:
-        first = draw(counters) * SHARE
-        if first >= n_states:
-            return
-        for s in range(first, min(first + SHARE, n_states)):
+    for first, last in drawn_shares(counters, n_states, SHARE):
+        for s in range(first, last):
             for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
                 rise, size = rise_of(arcs, s, a, high, low)
                 gap[a], error[a] = k[a] + rise, unit[a] * (abs(k[a]) + size)
@@ -362,17 +349,15 @@ def take_better(arcs, gap, error, choice):
 
 
 @njit(cache=True, nogil=True)
-def claim_factors(counters, arcs, choice, gap, error, unit, high, low, least, most):
+def claim_factors(counters, arcs, choice, gaps, values, least, most):
     """Fill in, for each share of the states, the least d and the largest for which the claim holds with ``high + low``.
 
     The claim is  d fall >= error - gap  for all actions, + |gap| for those chosen.  The decrease of the function by an
     action is at least ``fall``, after rounding.  If there is no d, the least is infinite.
     """
+    (gap, error, unit), (high, low) = gaps, values
     n_states = len(high)
-    while True:
-        share = draw(counters)
-        if share >= len(least):
-            return
+    for share in drawn(counters, len(least)):
         least[share], most[share] = 0.0, np.inf
         for s in range(share * SHARE, min((share + 1) * SHARE, n_states)):
             for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
@@ -390,10 +375,7 @@ def claim_factors(counters, arcs, choice, gap, error, unit, high, low, least, mo
 @njit(cache=True, nogil=True)
 def range_of_ratios(counters, above, below, least, most):
     """Fill in, for each share of the states, the least and the largest ratio of two values, 1 where both are 0."""
-    while True:
-        share = draw(counters)
-        if share >= len(least):
-            return
+    for share in drawn(counters, len(least)):
         low, high = np.inf, 0.0
         for s in range(share * SHARE, min((share + 1) * SHARE, len(below))):
             ratio = above[s] / below[s] if below[s] > 0.0 else 1.0
@@ -415,27 +397,22 @@ def added(a, b, up):
 @njit(cache=True, nogil=True)
 def enclose(counters, high, low, above, below, lower, upper):
     """Fill in bounds, not below 0, of values ``high + low`` that are up to ``above`` too high or ``below`` too low."""
-    while True:
-        first = draw(counters) * SHARE
-        if first >= len(high):
-            return
-        for s in range(first, min(first + SHARE, len(high))):
+    for first, last in drawn_shares(counters, len(high), SHARE):
+        for s in range(first, last):
             lower[s] = max(added(high[s], added(low[s], -above[s], False), False), 0.0)
             upper[s] = added(high[s], added(low[s], below[s], True), True)
 
 
 @njit(cache=True, nogil=True)
-def variance_costs(counters, action_start, outcome_start, probability, successor, cost, unit, choice, value, k):
+def variance_costs(counters, rows, cost, unit, choice, value, k):
     """Fill in the costs of the chosen actions whose totals are variances: the mean squares of the deviations of values.
 
     Costs are divided by ``unit``.
     """
+    action_start, outcome_start, probability, successor = rows
     n_states = len(value)
-    while True:
-        first = draw(counters) * SHARE
-        if first >= n_states:
-            return
-        for s in range(first, min(first + SHARE, n_states)):
+    for first, last in drawn_shares(counters, n_states, SHARE):
+        for s in range(first, last):
             if action_start[s] < action_start[s + 1]:
                 total = 0.0
                 for o in along(outcome_start[choice[s]], outcome_start[choice[s] + 1]):

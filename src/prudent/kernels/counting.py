@@ -6,13 +6,8 @@ Threads draw parts: ``part`` says where rows are cut into them, lists without ro
 import numpy as np
 from numba import njit
 
-from prudent.kernels.team import draw
-
-SHORT = 32
-"""Rows up to this length are sorted by counting, for each item, those that come before it."""
-
-HALF, LOWER = 31, 2**31 - 1
-"""The bits of a cost, and of a successor, that are sorted as one number; and a mask for the lower ones."""
+from prudent.kernels.indices import along
+from prudent.kernels.team import drawn, drawn_shares
 
 PART = 2**14
 """Items in a part of a list."""
@@ -32,25 +27,22 @@ def sorted_by(row, row_start):
 @njit(cache=True, nogil=True)
 def copy_list(counters, source, target):
     """Copy a list."""
-    while True:
-        k = draw(counters)
-        if k >= -(-len(source) // PART):
-            return
-        target[k * PART : min((k + 1) * PART, len(source))] = source[k * PART : (k + 1) * PART]
+    for first, last in drawn_shares(counters, len(source), PART):
+        for i in along(first, last):
+            target[i] = source[i]
 
 
 @njit(cache=True, nogil=True)
 def whole_numbers(counters, value, most, whole, good):
     """Fill ``whole`` with the values as integers; ``good[0]`` becomes False if not all are, of size up to ``most``."""
-    while True:
-        k = draw(counters)
-        if k >= -(-len(value) // PART) or not good[0]:
+    for first, last in drawn_shares(counters, len(value), PART):
+        if not good[0]:
             return
-        fits, given, into = True, value[k * PART : (k + 1) * PART], whole[k * PART : (k + 1) * PART]
-        for i in range(len(given)):
-            x = given[i] if abs(given[i]) <= most else 0.5  # which is not whole
-            into[i] = np.int64(x)
-            fits &= into[i] == x
+        fits = True
+        for i in along(first, last):
+            x = value[i] if abs(value[i]) <= most else 0.5  # which is not whole
+            whole[i] = np.int64(x)
+            fits &= whole[i] == x
         if not fits:
             good[0] = False
 
@@ -61,10 +53,7 @@ def common_divisors(counters, whole, common):
 
     The first entry is kept for 1: once a part has no other common divisor, those not begun yet are left out.
     """
-    while True:
-        k = draw(counters)
-        if k >= len(common) - 1:
-            return
+    for k in drawn(counters, len(common) - 1):
         found = np.int64(0)
         for i in range(k * PART, min((k + 1) * PART, len(whole))):
             b = abs(whole[i])
@@ -80,93 +69,56 @@ def common_divisors(counters, whole, common):
 @njit(cache=True, nogil=True)
 def above_luck(counters, part, arc_start, successor, luck, cost):
     """Normalise costs in place: add best luck of the successor, subtract best luck of the state."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         for s in range(part[k], part[k + 1]):
             for o in range(arc_start[s], arc_start[s + 1]):
                 cost[o] += luck[successor[o]] - luck[s]
 
 
 @njit(cache=True, nogil=True)
-def sort_rows(counters, part, outcome_start, free_below, probability, cost, successor, into, size, free):
+def sort_rows(counters, part, outcome_start, free_below, probability, columns, size, free):
     """Sort each action's outcomes by cost, then successor, and merge those that agree in both.
 
-    Costs and successors are sorted in place, probabilities go ``into`` another list.  ``size[a]`` outcomes are left at
-    the beginning of each row; ``free[a]`` of them cost less than ``free_below``.
+    ``columns`` are costs and successors, which are sorted in place, and room for probabilities.  ``size[a]`` outcomes
+    are left at the beginning of each row; ``free[a]`` of them cost less than ``free_below``.
     """
-    room = np.empty(SHORT, np.int64), np.empty(SHORT, np.int64), np.empty(SHORT)
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
-        first, last = outcome_start[part[k]], outcome_start[part[k + 1]]
-        into[first:last] = probability[first:last]
+    cost, successor, into = columns
+    for k in drawn(counters, len(part) - 1):
+        for o in along(outcome_start[part[k]], outcome_start[part[k + 1]]):
+            into[o] = probability[o]
         for a in range(part[k], part[k + 1]):
             first, last = outcome_start[a], outcome_start[a + 1]
-            in_order = True
+            size[a] = last - first
             for o in range(first + 1, last):
                 if cost[o - 1] > cost[o] or (cost[o - 1] == cost[o] and successor[o - 1] >= successor[o]):
-                    in_order = False
+                    size[a] = sort_row(first, last, cost, successor, into)
                     break
-            twins = False
-            if not in_order:
-                if last - first > SHORT or exceeds(first, last, cost, successor):
-                    sort_long_row(first, last, cost, successor, into)
-                    twins = True  # or not
-                else:
-                    twins = sort_row(first, last, cost, successor, into, room)
-            size[a] = merge_row(first, last, cost, successor, into) if twins else last - first
             free[a] = 0
             while free[a] < size[a] and cost[first + free[a]] < free_below:
                 free[a] += 1
 
 
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def exceeds(first, last, cost, successor):
-    """Return whether a cost or a successor of one action is too large for both to be sorted as one number."""
-    large = np.int64(0)
-    for o in range(first, last):
-        large |= cost[o] | successor[o]
-    return large > LOWER
+@njit(cache=True, nogil=True, _nrt=False)
+def sort_row(first, last, cost, successor, probability):
+    """Sort the outcomes of one action, by insertion over falling distances (Shell); merge equal ones.
 
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def sort_row(first, last, cost, successor, probability, room):
-    """Sort the outcomes of one action; return whether two agree in cost and successor."""
-    key, place, chance = room
-    n, twins = last - first, False
-    for i in range(n):
-        key[i] = (cost[first + i] << HALF) | successor[first + i]
-        place[i], chance[i] = first, probability[first + i]
-    for i in range(1, n):
-        mine, before = key[i], 0
-        for j in range(i):  # without branches
-            lower = key[j] <= mine
-            before += lower
-            place[j] += not lower
-            twins |= key[j] == mine
-        place[i] += before
-    for i in range(n):
-        o = place[i]
-        cost[o], successor[o], probability[o] = key[i] >> HALF, key[i] & LOWER, chance[i]
-    return twins
-
-
-@njit(cache=True, nogil=True)
-def sort_long_row(first, last, cost, successor, probability):
-    """Sort the outcomes of one action, whatever there is."""
-    order = np.argsort(successor[first:last], kind="mergesort")
-    order = order[np.argsort(cost[first:last][order], kind="mergesort")]
-    cost[first:last] = cost[first:last][order]
-    successor[first:last] = successor[first:last][order]
-    probability[first:last] = probability[first:last][order]
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def merge_row(first, last, cost, successor, probability):
-    """Merge equal neighbours among the outcomes of one action; return how many are left."""
+    Return how many are left.
+    """
+    gap = 1
+    while gap < (last - first) // 9:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for o in range(first + gap, last):
+            price, target, chance = cost[o], successor[o], probability[o]
+            i = o
+            while i - gap >= first:
+                before = i - gap
+                if cost[before] < price or (cost[before] == price and successor[before] <= target):
+                    break
+                cost[i], successor[i], probability[i] = cost[before], successor[before], probability[before]
+                i = before
+            cost[i], successor[i], probability[i] = price, target, chance
+        gap //= 3
     n = first + 1
     for o in range(first + 1, last):
         if cost[o] == cost[n - 1] and successor[o] == successor[n - 1]:
@@ -180,10 +132,7 @@ def merge_row(first, last, cost, successor, probability):
 @njit(cache=True, nogil=True)
 def close_gaps(counters, columns, old_start, new_start):
     """Move rows that got shorter up to each other, in place, in each of the columns."""
-    while True:
-        k = draw(counters)
-        if k >= len(columns):
-            return
+    for k in drawn(counters, len(columns)):
         column, a = columns[k], 0
         while a < len(old_start) - 1:
             first, gap = new_start[a], old_start[a] - new_start[a]
@@ -198,10 +147,7 @@ def close_gaps(counters, columns, old_start, new_start):
 @njit(cache=True, nogil=True)
 def stop_below(counters, part, outcome_start, cost, least, stop):
     """Fill ``stop`` with where each action's outcomes of cost below ``least`` end; they come first."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         for a in range(part[k], part[k + 1]):
             o = outcome_start[a]
             while o < outcome_start[a + 1] and cost[o] < least:
@@ -209,24 +155,21 @@ def stop_below(counters, part, outcome_start, cost, least, stop):
             stop[a] = o
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def mean_costs(counters, part, outcome_start, probability, cost, unit, mean):
     """Fill ``mean`` with the expected cost of each action, with costs divided by ``unit``."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         for a in range(part[k], part[k + 1]):
-            mean[a] = mean_cost(outcome_start[a], outcome_start[a + 1], probability, cost, unit)
+            total = 0.0
+            for o in along(outcome_start[a], outcome_start[a + 1]):
+                total += probability[o] * (cost[o] / unit)
+            mean[a] = total
 
 
 @njit(cache=True, nogil=True)
 def cost_range(counters, part, outcome_start, cost, least, most):
     """Fill in, for each part, the least cost above 0, infinite if there is none, and the largest."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         low, high = np.iinfo(np.int64).max, 0
         for o in range(outcome_start[part[k]], outcome_start[part[k + 1]]):
             low = min(low, cost[o] if cost[o] > 0 else low)
@@ -234,22 +177,10 @@ def cost_range(counters, part, outcome_start, cost, least, most):
         least[k], most[k] = low, high
 
 
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False, error_model="numpy")
-def mean_cost(first, last, probability, cost, unit):
-    """Return the expected cost of one action's outcomes, divided by ``unit``."""
-    total = 0.0
-    for o in range(first, last):
-        total += probability[o] * (cost[o] / unit)
-    return total
-
-
 @njit(cache=True, nogil=True)
 def chance_from(counters, part, first, outcome_start, probability, chance):
     """Fill ``chance``, for each action, with the probability of its outcomes from ``first`` on."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         for a in range(part[k], part[k + 1]):
             total = 0.0
             for o in range(first[a], outcome_start[a + 1]):
@@ -258,28 +189,10 @@ def chance_from(counters, part, first, outcome_start, probability, chance):
 
 
 @njit(cache=True, nogil=True)
-def sum_rounding(counters, part, outcome_start, given_start, given, first, unit, error):
-    """Fill ``error``, for each action, with the relative error of a weighted sum: ``4 n + 8`` units for n outcomes.
-
-    They count as they were ``given``, if those were more; an action that was not given, below 0, had ``first``.
-    """
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
-        for a in range(part[k], part[k + 1]):
-            before = first if given[a] < 0 else given_start[given[a] + 1] - given_start[given[a]]
-            error[a] = (4 * max(outcome_start[a + 1] - outcome_start[a], before) + 8) * unit
-
-
-@njit(cache=True, nogil=True)
-def chosen_rows(counters, part, action, outcome_start, new, probability, successor, cost, start, into):
+def chosen_rows(counters, part, action, outcome_start, new, columns, start, into):
     """Copy the outcomes of some actions, with successors numbered anew, to rows that begin at ``start``."""
-    chance, target, price = into
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    (probability, successor, cost), (chance, target, price) = columns, into
+    for k in drawn(counters, len(part) - 1):
         for i in range(part[k], part[k + 1]):
             o = outcome_start[action[i]]
             for n in range(start[i], start[i + 1]):
@@ -290,10 +203,7 @@ def chosen_rows(counters, part, action, outcome_start, new, probability, success
 @njit(cache=True, nogil=True)
 def free_actions(counters, part, outcome_start, cost, free_below, free):
     """Fill ``free`` with which actions have no outcome of this cost or more."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         for a in range(part[k], part[k + 1]):
             free[a] = True
             for o in range(outcome_start[a], outcome_start[a + 1]):
@@ -305,10 +215,7 @@ def free_actions(counters, part, outcome_start, cost, free_below, free):
 @njit(cache=True, nogil=True)
 def free_loops(counters, part, arc_start, successor, cost, free_below, loops):
     """Fill ``loops`` with how many free outcomes of each state lead back to it."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         for s in range(part[k], part[k + 1]):
             loops[s] = 0
             for o in range(arc_start[s], arc_start[s + 1]):

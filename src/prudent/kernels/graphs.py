@@ -8,7 +8,7 @@ import heapq
 import numpy as np
 from numba import njit
 
-from prudent.kernels.team import draw
+from prudent.kernels.team import drawn
 
 UNREACHED = 2**62
 """Stands for an infinite cost in integer arrays."""
@@ -219,10 +219,7 @@ def may_end(counters, part, outcome_start, successor, cost, is_goal, several, en
 
     If there is none, nothing bounds costs: the first state to be settled would have such an action.
     """
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         if ends[0]:
             return
         for a in range(part[k], part[k + 1]):
@@ -238,20 +235,7 @@ def may_end(counters, part, outcome_start, successor, cost, is_goal, several, en
 
 
 @njit(cache=True)
-def worst_case(
-    action_start,
-    outcome_start,
-    action_state,
-    outcome_action,
-    successor,
-    cost,
-    enter_start,
-    enter,
-    block_start,
-    block_state,
-    block_of,
-    worst,
-):
+def worst_case(rows, entering, blocks, worst):
     """Fill ``worst`` with the least cost that some policy never exceeds (UNREACHED where no policy bounds it).
 
     Budgets are visited in rising order.  An action is *covered* once, after each of its outcomes, the remaining budget
@@ -260,6 +244,8 @@ def worst_case(
     block that can stay among themselves and settled states is settled.  A policy that stays so leaves the block
     with probability 1, because zero-cost end components are collapsed.
     """
+    action_start, outcome_start, action_state, outcome_action, successor, cost = rows
+    (enter_start, enter), (block_start, block_state, block_of) = entering, blocks
     n_states = len(action_start) - 1
     n_actions = len(outcome_start) - 1
     pending, needs = np.zeros(n_actions, dtype=np.int64), np.zeros(n_actions, dtype=np.int64)

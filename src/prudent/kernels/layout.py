@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.intrinsics import lower_atomically, raise_atomically
-from prudent.kernels.team import draw, finish, wait_for
+from prudent.kernels.team import drawn, drawn_in_order
 
 
 @njit(cache=True)
@@ -28,10 +28,7 @@ def least_costs(arc_start, successor, cost, start, least):
 @njit(cache=True, nogil=True)
 def looks_back_less(counters, part, arc_start, successor, cost, delay, tile, short):
     """Count, for each part, the outcomes that look back less than a tile."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         for s in range(part[k], part[k + 1]):
             for o in range(arc_start[s], arc_start[s + 1]):
                 short[k] += cost[o] + delay[s] - delay[successor[o]] < tile
@@ -86,11 +83,7 @@ def node_layers(counters, part, after, backwards, arc_start, successor, cost, la
     and large numbers, becomes the fewest levels that a run in them can have used.
     """
     n_states = len(backwards)
-    while True:
-        k = draw(counters)
-        if k >= len(after):
-            return
-        wait_for(counters, after[k])
+    for k in drawn_in_order(counters, after):
         for i in range(part[k], part[k + 1]):
             s = backwards[i]
             for o in range(arc_start[s], arc_start[s + 1]):
@@ -101,7 +94,6 @@ def node_layers(counters, part, after, backwards, arc_start, successor, cost, la
                     if delay[s] + cost[o] < delay[t]:
                         lower_atomically(delay, t, delay[s] + cost[o])
             place_node(s, arc_start, successor, layer, last)
-        finish(counters)
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -121,10 +113,7 @@ def place_node(s, arc_start, successor, layer, last):
 @njit(cache=True, nogil=True)
 def look_furthest(counters, part, action_start, outcome_start, successor, cost, delay, back, longest):
     """Find how many levels back each node is looked at, at most; and, for each part, the most outcomes of an action."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         length = 1
         for s in range(part[k], part[k + 1]):
             for a in range(action_start[s], action_start[s + 1]):
@@ -163,10 +152,8 @@ def share_rows(action_start, layer, order, last, leaving, rows, row):
 @njit(cache=True, nogil=True)
 def clear_beyond(counters, table, most, first):
     """Set each column of a table to 0 beyond its row ``most``; rows before ``first`` are beyond none."""
-    while True:
-        b = first + draw(counters)
-        if b >= len(table):
-            return
+    for k in drawn(counters, len(table) - first):
+        b = first + k
         for s in range(table.shape[1]):
             if b > most[s]:
                 table[b, s] = 0

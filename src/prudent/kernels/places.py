@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from prudent.kernels.team import draw
+from prudent.kernels.team import drawn_shares
 
 
 @njit(cache=True, nogil=True)
@@ -11,12 +11,8 @@ def rows_by_place(rows, state, place, new_rows, each, counters):
     """Copy the rows of a model, places ``each`` at a time; successors become places.  One thread's share."""
     action_start, outcome_start, probability, successor, cost = rows
     new_action_start, new_outcome_start, new_probability, new_successor, new_cost = new_rows
-    n = len(state)
-    while True:
-        begin = draw(counters) * each
-        if begin >= n:
-            return
-        for i in range(begin, min(begin + each, n)):
+    for begin, end in drawn_shares(counters, len(state), each):
+        for i in range(begin, end):
             a = action_start[state[i]]
             for new in range(new_action_start[i], new_action_start[i + 1]):
                 there = outcome_start[a] - new_outcome_start[new]

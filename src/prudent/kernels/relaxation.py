@@ -4,39 +4,94 @@ Values are updated in place, phase by phase.  If a phase has several parts, they
 stage copies that.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from prudent.kernels.blocks import MARGIN
 from prudent.kernels.indices import along
 from prudent.kernels.rows import part_of, share_of
-from prudent.kernels.team import draw, end, ended, finish, wait_for
+from prudent.kernels.team import drawn_by_stage, end
 
 CHANGES, DRIFT, GONE, MOVED = 0, 1, 2, 3
-"""The sums of a pass: actions that changed, changes of values, probabilities to leave, and the sizes of changes."""
+"""The sums of a pass: actions that changed, changes of values, probabilities to leave; with one policy, the sizes of
+changes."""
+
+EACH, QUIET, SETTLING = 3, 2, 0.8
+"""Actions are chosen anew in each third pass.  They have settled once that changes none twice; and do not settle if it
+changes more than this share of the number that it changed before."""
 
 ONE = np.uint64(1)
 """What to add to an unsigned index."""
 
 LATELY, SLOW = 4, 0.3
-"""Passes with one policy end if values changed by more than this ratio of their change this many passes before."""
+"""Values change slowly if they changed by more than this ratio of their change this many passes before."""
+
+
+class Passes(NamedTuple):
+    """The values of a component, and what its passes have added up so far."""
+
+    x: np.ndarray  # (size,)
+    new: np.ndarray  # (size,)
+    sums: np.ndarray  # (passes, 4, parts)
 
 
 @njit(cache=True, nogil=True)
-def passes_done(sums, begin, stop, each, quiet, still, few):
-    """Decide when passes end: when new choices changed nothing ``quiet`` times, or over 4/5 as many as before.
+def relax_rows(counters, cut, component, constant, chosen, passes, turns, fraction):
+    """Take the values of the chosen actions, in ``turns`` from one to another, to and fro; and better actions in some.
 
-    Choices are made anew in every few passes; up to ten changes do not count as many.  Returns the number of passes up
-    to ``stop``, the times still to be quiet, and the last number of changes.
+    Nothing is chosen among the rows of one policy.  After a pass all values are shifted.  Without that, a block that is
+    hardly ever left would reach the level of its values only after many passes.
     """
-    for turn in range(begin, stop):
-        if turn <= each or turn % each == 0:
+    x, new, sums = passes
+    phases = len(cut.phase_start) - 1
+    stages = 2 * phases + 1
+    for number, part in drawn_by_stage(counters, (turns[1] - turns[0]) * stages, cut.parts):
+        turn, stage = turns[0] + number // stages, number % stages
+        if stage == 0 and settles(sums, turn, fraction):
+            end(counters)
+            return
+        if stage == stages - 1:
+            shift_part(cut, part, x, sums[turn])
+            continue
+        backwards = turn % 2 == 1
+        first, last = part_of(cut, phases - 1 - stage // 2 if backwards else stage // 2, part)
+        target = x if cut.parts == 1 else new
+        if stage % 2 == 1:
+            if cut.parts > 1:
+                copy_part(new, x, first, last)
+        elif len(chosen) == 0:
+            follow_part(component, constant, x, target, first, last, sums[turn, :, part])
+        else:
+            states = first, last, backwards
+            relax_part(component, constant, chosen, x, target, states, chooses(turn), sums[turn, :, part])
+
+
+@njit(cache=True, nogil=True)
+def settles(sums, turns, fraction):
+    """Return whether passes end after so many: if choices do not settle, or once they have.
+
+    With one policy, also values must have settled: they change by a ``fraction`` of their first change, or slowly.
+    """
+    quiet, few = 0, np.inf
+    for turn in range(turns):
+        if chooses(turn):
             changes = sums[turn, CHANGES].sum()
-            still = still - 1 if changes == 0 else quiet
-            if still == 0 or (turn > each and changes > max(0.8 * few, 10.0)):
-                return turn + 1, 0, changes
-            few = changes
-    return stop, still, few
+            if turn > EACH and changes > max(SETTLING * few, 10.0):  # up to ten do not count as many
+                return True
+            quiet, few = quiet + 1 if changes == 0.0 else 0, changes
+    if quiet < QUIET:
+        return False
+    moved = sums[turns - 1, MOVED].sum()
+    slow = turns > LATELY + 1 and moved > SLOW * sums[turns - 1 - LATELY, MOVED].sum()
+    return slow or not moved > fraction * sums[0, MOVED].sum()
+
+
+@njit(cache=True, nogil=True)
+def chooses(turn):
+    """Return whether actions are chosen anew in this pass."""
+    return turn <= EACH or turn % EACH == 0
 
 
 @njit(cache=True, nogil=True)
@@ -49,46 +104,18 @@ def shift_part(cut, part, x, sums):
         x[i] += shift
 
 
-@njit(cache=True, nogil=True)
-def relax_rows(counters, cut, component, constant, chosen, x, new, sums, begin, stop, each, quiet, still, few):
-    """Take the values of the chosen actions, in passes ``begin`` to ``stop``, to and fro; and better actions in some.
-
-    After a pass all values are shifted.  Without that, a block that is hardly ever left would reach the level of its
-    values only after many passes.
-    """
-    phases = len(cut.phase_start) - 1
-    stages = 2 * phases + 1
-    while True:
-        number = draw(counters)
-        stage, part = number // cut.parts, number % cut.parts
-        turn, stage = begin + stage // stages, stage % stages
-        if turn >= stop:
-            return
-        wait_for(counters, number - part)
-        if ended(counters):
-            return
-        if stage == 0 and passes_done(sums, begin, turn, each, quiet, still, few)[1] == 0:
-            end(counters)
-            return
-        if stage == stages - 1:
-            shift_part(cut, part, x, sums[turn])
-        else:
-            backwards = turn % 2 == 1
-            phase = phases - 1 - stage // 2 if backwards else stage // 2
-            first, last = part_of(cut, phase, part)
-            if stage % 2 == 0:
-                anew = turn <= each or turn % each == 0
-                target = x if cut.parts == 1 else new
-                relax_part(component, constant, chosen, x, target, first, last, backwards, anew, sums[turn, :, part])
-            elif cut.parts > 1:
-                x[first:last] = new[first:last]
-        finish(counters)
+@njit(cache=True, nogil=True, _nrt=False)
+def copy_part(new, x, first, last):
+    """Copy new values to where they are read."""
+    for i in along(first, last):
+        x[i] = new[i]
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def relax_part(component, constant, chosen, x, target, first, last, backwards, anew, sums):
+def relax_part(component, constant, chosen, x, target, states, anew, sums):
     """Take the least actions (``anew``) and their values, state by state; add up what changes."""
     action_start, _, arc_start, inner, _, column, chance, leave, _ = component
+    first, last, backwards = states
     changes, drift, gone = 0, 0.0, 0.0
     for n in range(last - first):
         i = last - 1 - n if backwards else first + n
@@ -110,95 +137,49 @@ def relax_part(component, constant, chosen, x, target, first, last, backwards, a
     sums[GONE] += gone
 
 
-@njit(cache=True, nogil=True)
-def settles(sums, begin, stop, fraction):
-    """Decide when passes with one policy end: when changes have fallen to this fraction of the first, or fall slowly.
-
-    Returns the number of passes up to ``stop``, and whether they ended.
-    """
-    for turn in range(begin, stop):
-        moved = sums[turn, MOVED].sum()
-        slow = turn > LATELY and moved > SLOW * sums[turn - LATELY, MOVED].sum()
-        if slow or not moved > fraction * sums[0, MOVED].sum():
-            return turn + 1, True
-    return stop, False
-
-
-@njit(cache=True, nogil=True)
-def follow_rows(counters, cut, rows, rhs, x, new, sums, begin, stop, fraction):
-    """Take the values of one policy, in passes ``begin`` to ``stop``, to and fro, each followed by a shift."""
-    phases = len(cut.phase_start) - 1
-    stages = 2 * phases + 1
-    while True:
-        number = draw(counters)
-        stage, part = number // cut.parts, number % cut.parts
-        turn, stage = begin + stage // stages, stage % stages
-        if turn >= stop:
-            return
-        wait_for(counters, number - part)
-        if ended(counters):
-            return
-        if stage == 0 and settles(sums, begin, turn, fraction)[1]:
-            end(counters)
-            return
-        if stage == stages - 1:
-            shift_part(cut, part, x, sums[turn])
-        else:
-            first, last = part_of(cut, phases - 1 - stage // 2 if turn % 2 == 1 else stage // 2, part)
-            if stage % 2 == 0:
-                follow_part(rows, rhs, x, new, first, last, sums[turn, :, part])
-            else:
-                x[first:last] = new[first:last]
-        finish(counters)
-
-
 @njit(cache=True, nogil=True, _nrt=False)
-def follow_part(rows, rhs, x, new, first, last, sums):
+def follow_part(rows, rhs, x, target, first, last, sums):
     """Fill in the values of one policy, state by state; add up what changes."""
-    start, _, column, chance, leave, _ = rows
+    arc_start, column, chance, leave = rows.arc_start, rows.column, rows.chance, rows.leave
     drift, gone, moved = 0.0, 0.0, 0.0
     for i in along(first, last):
         total = rhs[i]
-        for j in along(start[i], start[i + ONE]):
+        for j in along(arc_start[i], arc_start[i + ONE]):
             total += chance[j] * x[column[j]]
         drift += total - x[i]
         moved += abs(total - x[i])
         gone += leave[i]
-        new[i] = total
+        target[i] = total
     sums[DRIFT] += drift
     sums[GONE] += gone
     sums[MOVED] += moved
 
 
 @njit(cache=True, nogil=True)
-def improve_rows(counters, cut, component, constant, share, sense, chosen, x, new, noise, update, backwards, changes):
-    """Take better actions, in place, and count them by part.  With ``update``, also improve the values at once.
+def improve_rows(counters, cut, component, constant, chosen, passes, gains, backwards):
+    """Take better actions, in place, and count them by part.  If there is room for new values, improve them, too.
 
-    A gain counts if it is above ``noise``, MARGIN of the sums that it comes from, and ``share`` of the action's own
-    constant.
+    ``gains`` that count are above the first number, MARGIN of the sums that they come from, and the second number's
+    share of the action's own constant.
     """
-    phases = len(cut.phase_start) - 1
-    while True:
-        number = draw(counters)
-        stage, part = number // cut.parts, number % cut.parts
-        if stage >= 2 * phases:
-            return
-        wait_for(counters, number - part)
+    x, new, sums = passes
+    phases, update = len(cut.phase_start) - 1, len(new) > 0
+    for stage, part in drawn_by_stage(counters, 2 * phases, cut.parts):
         first, last = part_of(cut, phases - 1 - stage // 2 if backwards else stage // 2, part)
         if stage % 2 == 0:
-            target = x if cut.parts == 1 else new
-            changes[part] += improve_part(
-                component, constant, share, sense, chosen, x, target, first, last, noise, update, backwards
-            )
+            target = x if update and cut.parts == 1 else new
+            states = first, last, backwards
+            sums[0, CHANGES, part] += improve_part(component, constant, chosen, x, target, states, gains)
         elif update and cut.parts > 1:
-            x[first:last] = new[first:last]
-        finish(counters)
+            copy_part(new, x, first, last)
 
 
 @njit(cache=True, nogil=True, _nrt=False)
-def improve_part(component, constant, share, sense, chosen, x, target, first, last, noise, update, backwards):
+def improve_part(component, constant, chosen, x, target, states, gains):
     """Take better actions, state by state; return how many."""
     action_start, _, arc_start, inner, _, column, chance, leave, away = component
+    first, last, backwards = states
+    noise, share = gains
     changes = 0
     for n in range(last - first):
         i = last - 1 - n if backwards else first + n
@@ -212,11 +193,10 @@ def improve_part(component, constant, share, sense, chosen, x, target, first, la
                 step = chance[j] * (x[column[j]] - here)
                 gain += step
                 size += abs(step)
-            gain *= sense
             if gain < most and gain < -MARGIN * size - share * abs(constant[row]) - noise / away[row]:
                 best, most = row, gain
         changes += best != chosen[i]
         chosen[i] = best
-        if update:
-            target[i] = here + sense * most
+        if len(target) > 0:
+            target[i] = here + most
     return changes

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.indices import along
-from prudent.kernels.team import draw, finish, wait_for
+from prudent.kernels.team import drawn
 
 
 class Cut(NamedTuple):
@@ -44,17 +44,6 @@ class Component(NamedTuple):
     chance: np.ndarray  # (n_arcs,)
     leave: np.ndarray  # (n_actions,)
     away: np.ndarray  # (n_actions,)  the diagonals
-
-
-class Rows(NamedTuple):
-    """The rows of one policy; in each, the columns whose new values its state sees come first, up to ``middle``."""
-
-    start: np.ndarray  # (size + 1,)
-    middle: np.ndarray  # (size,)
-    column: np.ndarray  # (n,)
-    chance: np.ndarray  # (n,)
-    leave: np.ndarray  # (size,)
-    away: np.ndarray  # (size,)
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -100,10 +89,7 @@ def fill_component(counters, cut, arcs, first, last, component):
     action_start, first_action, arc_start, inner, outer, column, chance, leave, away = component
     block_state, rank, successor, probability = arcs.block_state, arcs.rank, arcs.successor, arcs.probability
     size = last - first
-    while True:
-        part = draw(counters)
-        if part >= cut.parts:
-            return
+    for part in drawn(counters, cut.parts):
         begin, end = share_of(cut, part)
         for i in range(begin, end):
             s = block_state[first + i]
@@ -139,10 +125,7 @@ def fill_constants(counters, cut, component, k, value, constant):
     They are infinite where an action never moves on.
     """
     action_start, first_action, arc_start, _, outer, column, chance, _, away = component
-    while True:
-        part = draw(counters)
-        if part >= cut.parts:
-            return
+    for part in drawn(counters, cut.parts):
         begin, end = share_of(cut, part)
         for i in range(begin, end):
             for row in range(action_start[i], action_start[i + 1]):
@@ -156,36 +139,27 @@ def fill_constants(counters, cut, component, k, value, constant):
 def room_for(component, chosen):
     """Return room for the rows of the policy that takes row ``chosen[i]`` of the component in state i."""
     size, n = len(chosen), 0
-    start = np.empty(size + 1, dtype=np.int64)
+    arc_start = np.empty(size + 1, dtype=np.int64)
     for i in range(size):
-        start[i] = n
+        arc_start[i] = n
         n += component.inner[chosen[i]]
-    start[size] = n
+    arc_start[size] = n
+    number, none = np.arange(size + 1), np.empty(0, dtype=np.int32)
     column, chance = np.empty(n, dtype=np.uint32), np.empty(n)
-    return Rows(start, np.empty(size, dtype=np.int64), column, chance, np.empty(size), np.empty(size))
+    return Component(number, number, arc_start, none, none, column, chance, np.empty(size), np.empty(size))
 
 
 @njit(cache=True, nogil=True)
 def fill_rows(counters, cut, component, chosen, rows):
-    """Fill in the rows of a policy."""
-    start, middle, column, chance, leave, away = rows
-    while True:
-        number = draw(counters)
-        phase = number // cut.parts
-        if phase >= len(cut.phase_start) - 1:
-            return
-        begin, end = part_of(cut, phase, number % cut.parts)
+    """Fill in the rows of a policy: one action for each state, with inner columns alone."""
+    for part in drawn(counters, cut.parts):
+        begin, end = share_of(cut, part)
         for i in range(begin, end):
-            anew = i if cut.parts == 1 else cut.phase_start[phase]
-            front, back, first = start[i], start[i + 1], component.arc_start[chosen[i]]
-            for j in range(first, first + component.inner[chosen[i]]):
-                if component.column[j] < anew:
-                    column[front], chance[front] = component.column[j], component.chance[j]
-                    front += 1
-                else:
-                    back -= 1
-                    column[back], chance[back] = component.column[j], component.chance[j]
-            middle[i], leave[i], away[i] = front, component.leave[chosen[i]], component.away[chosen[i]]
+            row, first = chosen[i], rows.arc_start[i]
+            there = component.arc_start[row] - first
+            for j in range(first, rows.arc_start[i + 1]):
+                rows.column[j], rows.chance[j] = component.column[there + j], component.chance[there + j]
+            rows.leave[i], rows.away[i] = component.leave[row], component.away[row]
 
 
 @njit(cache=True, nogil=True)
@@ -195,11 +169,8 @@ def fill_residuals(counters, cut, rows, rhs, x, unit, lack, worst):
     They are the largest part of a residual beyond rounding error, relative to its sum; and the largest residual before
     the division by the diagonal.
     """
-    start, _, column, chance, leave, away = rows
-    while True:
-        part = draw(counters)
-        if part >= cut.parts:
-            return
+    _, _, start, _, _, column, chance, leave, away = rows
+    for part in drawn(counters, cut.parts):
         excess, largest = 0.0, 0.0
         begin, end = share_of(cut, part)
         for i in range(begin, end):
@@ -218,32 +189,3 @@ def fill_residuals(counters, cut, rows, rhs, x, unit, lack, worst):
             if over > excess * size:
                 excess = over / size
         worst[0, part], worst[1, part] = excess, largest
-
-
-@njit(cache=True)
-def apply_rows(rows, x, result):
-    """Fill ``result`` with ``x - sum of chance x[column]``."""
-    for i in range(len(x)):
-        here = x[i]
-        total = rows.leave[i] * here
-        for j in along(rows.start[i], rows.start[i + 1]):
-            total += rows.chance[j] * (here - x[rows.column[j]])
-        result[i] = total
-
-
-@njit(cache=True, nogil=True)
-def sweep_rows(counters, cut, rows, rhs, x):
-    """Solve the rows with only the columns that are seen anew, from 0: one pass of Gauss-Seidel; fill ``x``."""
-    while True:
-        number = draw(counters)
-        phase = number // cut.parts
-        if phase >= len(cut.phase_start) - 1:
-            return
-        wait_for(counters, phase * cut.parts)
-        begin, end = part_of(cut, phase, number % cut.parts)
-        for i in range(begin, end):
-            total = rhs[i]
-            for j in along(rows.start[i], rows.middle[i]):
-                total += rows.chance[j] * x[rows.column[j]]
-            x[i] = total
-        finish(counters)

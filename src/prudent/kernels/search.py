@@ -7,37 +7,28 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.intrinsics import lower_atomically
-from prudent.kernels.team import draw, end, finish, wait_for
+from prudent.kernels.team import drawn, drawn_by_stage, end
 
 
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def next_in_turn(counters, parts, changed):
-    """Return the next turn and a part of it, once the turns before are done; ``len(changed)`` if there is none to do.
-
-    The work ends with the first turn that changes nothing.
-    """
-    number = draw(counters)
-    if number >= len(changed) * parts:
-        return len(changed), 0
-    turn = number // parts
-    wait_for(counters, turn * parts)
-    if turn > 0 and not changed[turn - 1]:
-        end(counters)
-        return len(changed), 0
-    return turn, number % parts
+@njit(nogil=True)
+def drawn_in_turns(counters, parts, changed):
+    """Yield a turn, and a part of it, once the turns before are done, up to the first turn that changes nothing."""
+    for turn, part in drawn_by_stage(counters, len(changed), parts):
+        if turn > 0 and not changed[turn - 1]:
+            end(counters)
+            return
+        yield turn, part
 
 
 @njit(cache=True, nogil=True)
-def look_around(counters, part, arc_start, target, start, low, high, entered, rising, falling):
+def look_around(counters, part, arc_start, target, start, found, ways):
     """Find the least and the greatest number that each node leads to, and which nodes any arc leads to.
 
     ``rising[0]`` becomes False if not all nodes but the start lead to higher numbers, ``falling[0]`` if not all lead to
     lower ones; if neither holds the rest is left out.
     """
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    (low, high, entered), (rising, falling) = found, ways
+    for k in drawn(counters, len(part) - 1):
         if not (rising[0] or falling[0]):
             return
         up, down = True, True
@@ -65,26 +56,19 @@ def spread(counters, part, arc_start, target, found, done, grew):
     ``grew`` says in which turns arcs were followed; if in the last one too, there may be more.
     """
     parts = len(part) - 1
-    while True:
-        turn, k = next_in_turn(counters, parts, grew)
-        if turn == len(grew):
-            return
+    for turn, k in drawn_in_turns(counters, parts, grew):
         for i in range(part[k], part[k + 1]):
             if found[i] and not done[i]:
                 done[i] = grew[turn] = True
                 for j in range(arc_start[i], arc_start[i + 1]):
                     found[target[j]] = True
-        finish(counters)
 
 
 @njit(cache=True, nogil=True)
 def lead_back(counters, part, arc_start, target, leads, grew):
     """Mark in ``leads`` all nodes that lead to those marked already; ``grew`` says in which turns, to and fro."""
     parts = len(part) - 1
-    while True:
-        turn, k = next_in_turn(counters, parts, grew)
-        if turn == len(grew):
-            return
+    for turn, k in drawn_in_turns(counters, parts, grew):
         if turn % 2 == 0:
             k = parts - 1 - k
         for i in range(part[k], part[k + 1]):
@@ -93,7 +77,6 @@ def lead_back(counters, part, arc_start, target, leads, grew):
                     if leads[target[j]]:
                         leads[i] = grew[turn] = True
                         break
-        finish(counters)
 
 
 @njit(cache=True, nogil=True)
@@ -103,10 +86,7 @@ def peel(counters, part, action_start, outcome_start, stop, successor, layer, gr
     It enters with -1; so it stays where there is a cycle ahead, or where ``grew`` has too few turns.
     """
     parts = len(part) - 1
-    while True:
-        turn, k = next_in_turn(counters, parts, grew)
-        if turn == len(grew):
-            return
+    for turn, k in drawn_in_turns(counters, parts, grew):
         for s in range(part[k], part[k + 1]):
             if layer[s] >= 0:
                 continue
@@ -119,7 +99,6 @@ def peel(counters, part, action_start, outcome_start, stop, successor, layer, gr
             if not waits:
                 layer[s] = turn
                 grew[turn] = True
-        finish(counters)
 
 
 @njit(cache=True)
@@ -203,10 +182,7 @@ def lower_ahead(counters, part, arc_start, target, cost, least, changed):
     all nodes, to and fro; ``changed`` says which turns changed something.
     """
     parts = len(part) - 1
-    while True:
-        turn, k = next_in_turn(counters, parts, changed)
-        if turn == len(changed):
-            return
+    for turn, k in drawn_in_turns(counters, parts, changed):
         if turn % 2 == 0:
             k = parts - 1 - k
         first, last = part[k], part[k + 1]
@@ -217,7 +193,6 @@ def lower_ahead(counters, part, arc_start, target, cost, least, changed):
                 least[s] = min(least[s], (1 if cost is None else cost[j]) + least[target[j]])
             if least[s] < before:
                 changed[turn] = True
-        finish(counters)
 
 
 @njit(cache=True, nogil=True)
@@ -228,10 +203,7 @@ def lower_behind(counters, part, arc_start, target, cost, least, lowered, change
     ``i`` was lowered, and enters with 0 at the start, else -1; ``changed`` says after which turns any was.
     """
     parts = len(part) - 1
-    while True:
-        turn, k = next_in_turn(counters, parts, changed)
-        if turn == len(changed):
-            return
+    for turn, k in drawn_in_turns(counters, parts, changed):
         for s in range(part[k], part[k + 1]):
             if lowered[s] != turn:
                 continue
@@ -241,7 +213,6 @@ def lower_behind(counters, part, arc_start, target, cost, least, lowered, change
                     lower_atomically(least, t, least[s] + cost[j])
                     lowered[t] = turn + 1
                     changed[turn] = True
-        finish(counters)
 
 
 @njit(cache=True)
@@ -276,10 +247,7 @@ def next_hops(enter_start, enter_source, marked):
 @njit(cache=True, nogil=True)
 def downhill(counters, part, action_start, outcome_start, successor, value, choice):
     """Choose the first action of each node with an outcome to a node of lower value; its first action if none has."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         for s in range(part[k], part[k + 1]):
             choice[s], found = action_start[s], False
             for a in range(action_start[s], action_start[s + 1]):

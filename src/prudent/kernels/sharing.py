@@ -6,7 +6,7 @@ Outcomes are sorted, by cost first.  Threads draw parts: ``part`` says where the
 import numpy as np
 from numba import njit
 
-from prudent.kernels.team import draw
+from prudent.kernels.team import drawn
 
 
 @njit(cache=True, nogil=True)
@@ -15,10 +15,7 @@ def mix_rows(counters, part, outcome_start, successor, cost, bits, few, shift, m
 
     ``shift[a]`` becomes the least cost of an outcome of ``a``.
     """
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         for a in range(part[k], part[k + 1]):
             first, last = outcome_start[a], outcome_start[a + 1]
             least, total = cost[first], np.uint64(last - first)
@@ -68,10 +65,7 @@ def same_row(a, other, outcome_start, successor, cost, bits, shift):
 @njit(cache=True, nogil=True)
 def compare_rows(counters, part, outcome_start, successor, cost, bits, shift, like, shared, told):
     """Mark the lists that actions do share; an action that differs from ``like[a]`` gets -1, and ``told`` is False."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         for a in range(part[k], part[k + 1]):
             if like[a] == a:
                 continue
@@ -100,10 +94,7 @@ def tell_apart(outcome_start, successor, cost, bits, shift, like, shared):
 @njit(cache=True, nogil=True)
 def count_rows(counters, part, outcome_start, like, shared, count):
     """Count the outcomes of each part if an action with a shared list has one."""
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         total = 0
         for a in range(part[k], part[k + 1]):
             total += 1 if shared[like[a]] else outcome_start[a + 1] - outcome_start[a]
@@ -118,10 +109,7 @@ def share(counters, part, begin, outcome_start, successor, cost, probability, li
     ``into`` receives the new starts, successors, costs and probabilities, each part from ``begin[k]`` on.
     """
     new_start, new_successor, new_cost, new_probability = into
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         at = begin[k]
         for a in range(part[k], part[k + 1]):
             new_start[a] = at
@@ -138,10 +126,7 @@ def share(counters, part, begin, outcome_start, successor, cost, probability, li
 def copy_lists(counters, part, heads, outcome_start, successor, cost, probability, shift, list_start, into):
     """Copy shared lists, less their shifts, each to where it starts; ``heads`` are the first actions to have them."""
     _, new_successor, new_cost, new_probability = into
-    while True:
-        k = draw(counters)
-        if k >= len(part) - 1:
-            return
+    for k in drawn(counters, len(part) - 1):
         for i in range(part[k], part[k + 1]):
             a, at = heads[i], list_start[i]
             for o in range(outcome_start[a], outcome_start[a + 1]):

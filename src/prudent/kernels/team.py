@@ -5,6 +5,9 @@ next number, waits for the parts that its own needs, does it, and counts it as d
 does a part, so results have the same bits for any number of threads.  A delayed thread delays no other for longer than
 one part.
 
+The generators that draw parts are not kept in the cache by themselves: Numba cannot compile another kernel with one
+that it has read from there.
+
 Numba's own ``prange`` is not suitable: its threading layers end the process if two threads launch loops at the same
 time (workqueue), or if a process that has launched one is forked (OpenMP).
 """
@@ -64,3 +67,50 @@ def end(counters):
 def ended(counters):
     """Return whether the work has ended early."""
     return read_atomically(counters, DONE) >= ENDED
+
+
+@njit(nogil=True)
+def drawn(counters, parts):
+    """Yield the parts that this thread draws, out of so many."""
+    while True:
+        part = draw(counters)
+        if part >= parts:
+            return
+        yield part
+
+
+@njit(nogil=True)
+def drawn_shares(counters, items, each):
+    """Yield the first of the items that this thread draws, so many at a time, and the one after the last."""
+    while True:
+        first = draw(counters) * each
+        if first >= items:
+            return
+        yield first, min(first + each, items)
+
+
+@njit(nogil=True)
+def drawn_in_order(counters, after):
+    """Yield the parts that this thread draws, each once the first ``after[part]`` parts are done."""
+    while True:
+        part = draw(counters)
+        if part >= len(after):
+            return
+        wait_for(counters, after[part])
+        yield part
+        finish(counters)
+
+
+@njit(nogil=True)
+def drawn_by_stage(counters, stages, parts):
+    """Yield a stage, and the part of it that this thread draws, once all stages before it are done."""
+    while True:
+        number = draw(counters)
+        stage = number // parts
+        if stage >= stages:
+            return
+        wait_for(counters, stage * parts)
+        if ended(counters):
+            return
+        yield stage, number % parts
+        finish(counters)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from prudent.kernels.acyclic import cut_layers, longest_ahead, runs
+from prudent.kernels.acyclic import Parts, longest_ahead, runs
 from prudent.kernels.counting import sorted_by
 from prudent.kernels.graphs import ROWS, UNREACHED, best_luck, nearest, staying
 from prudent.kernels.search import (
@@ -20,7 +20,7 @@ from prudent.kernels.search import (
     spread,
     strong_components,
 )
-from prudent.models.rows import BoolArray, IntArray, Rows, owner, starts
+from prudent.models.rows import BoolArray, IntArray, Rows, offsets, owner, starts
 from prudent.models.ssp import SSP
 from prudent.runtime.limits import UNLIMITED, Limits, go_on
 from prudent.runtime.team import cut, in_parts
@@ -34,8 +34,9 @@ TURNS = 32
 AT_ONCE = 2**24
 """Outcomes that a search state by state looks at between two checks of the clock: up to a quarter of a second."""
 
-SMALL = 2048
-"""The fewest arcs in a part of a layer: some microseconds of work, ten times the cost of drawing it."""
+SMALL, MANY = 2048, 64
+"""The fewest arcs in a part of a layer, some microseconds of work, ten times the cost of drawing it; and the most parts
+of a layer."""
 
 LARGE = 2**16
 """The fewest arcs of a graph that is searched in turns: other searches of smaller ones take under a millisecond."""
@@ -63,17 +64,17 @@ class Order(NamedTuple):
         return -(-len(self.after) // (1 + int(np.count_nonzero(np.diff(self.after)))))
 
     @property
-    def backwards(self) -> tuple[IntArray, IntArray, IntArray]:
-        """The arguments of kernels that go backwards: parts, the parts they come after, states."""
-        return self.part, self.after, self.blocks[1]
+    def backwards(self) -> Parts:
+        """The parts for kernels that go backwards."""
+        return Parts(self.part, self.after, self.blocks[1])
 
     @property
-    def forwards(self) -> tuple[IntArray, IntArray, IntArray]:
-        """The same for kernels that go forwards."""
+    def forwards(self) -> Parts:
+        """The parts for kernels that go forwards."""
         n = len(self.after)
         first, layer = np.unique(self.after, return_inverse=True)
         later = n - np.append(first[1:], n)[layer]
-        return len(self.blocks[1]) - self.part[::-1], later[::-1].copy(), self.blocks[1][::-1].copy()
+        return Parts(len(self.blocks[1]) - self.part[::-1], later[::-1].copy(), self.blocks[1][::-1].copy())
 
 
 def entering(successor: IntArray, n_states: int) -> tuple[IntArray, IntArray]:
@@ -194,12 +195,15 @@ def _cyclic(blocks: Blocks) -> Order:
 
 def _layered(state: IntArray, layer_start: IntArray, arc_start: IntArray) -> Order:
     """Return the order without cycles that lists ``state``, in layers."""
-    n = len(state)
-    part, after = np.empty(n + 1, dtype=np.int64), np.empty(n, dtype=np.int64)
-    parts = cut_layers(layer_start, state, arc_start, SMALL, part, after)
+    n, layer = len(state), owner(layer_start)
+    work = offsets(arc_start[state + 1] - arc_start[state] + 1)
+    begin = work[layer_start]
+    share = (work[:-1] - begin[layer]) // np.maximum(np.diff(begin) // MANY, SMALL)[layer]
+    part = np.flatnonzero(np.append(True, (np.diff(share) != 0) | (np.diff(layer) != 0)))
+    after = np.searchsorted(part, layer_start[layer[part]])
     block_of = np.full(len(arc_start) - 1, -1)
     block_of[state] = np.arange(n)
-    return Order((np.arange(n + 1), state, block_of), part[: parts + 1].copy(), after[:parts].copy())
+    return Order((np.arange(n + 1), state, block_of), np.append(part, n), after)
 
 
 def _by_layer(layer: IntArray, known: IntArray, arc_start: IntArray) -> Order:
@@ -217,9 +221,8 @@ def _by_number(arc_start: IntArray, target: IntArray, start: int, threads: int) 
     n = len(arc_start) - 1
     low, high, entered = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.zeros(n, dtype=bool)
     rising, falling = np.ones(1, dtype=bool), np.ones(1, dtype=bool)
-    in_parts(
-        threads, look_around, len(target), cut(arc_start), arc_start, target, start, low, high, entered, rising, falling
-    )
+    found, ways = (low, high, entered), (rising, falling)
+    in_parts(threads, look_around, len(target), cut(arc_start), arc_start, target, start, found, ways)
     if not (rising[0] or falling[0]):
         return None
     state = np.arange(n)[:: -1 if rising[0] else 1].copy()

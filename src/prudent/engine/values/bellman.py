@@ -7,9 +7,9 @@ import numpy as np
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.large_components import FINE, UNIT, LargeBlock
 from prudent.errors import PrudentError, TooLarge
-from prudent.kernels.backward_induction import Actions, Parts, evaluate_backwards
+from prudent.kernels.acyclic import Actions, evaluate_backwards
 from prudent.kernels.blocks import Arcs, evaluate_blocks, longest_in_blocks, solve_blocks
-from prudent.kernels.counting import chance_from, sorted_by, sum_rounding
+from prudent.kernels.counting import chance_from, sorted_by
 from prudent.kernels.sweep import Costs
 from prudent.models.graph import Blocks
 from prudent.models.rows import FloatArray, IntArray
@@ -29,7 +29,6 @@ __all__ = [
     "large_blocks",
     "largest_rounding",
     "longest_stay",
-    "parts_of",
     "path_rounding",
     "played",
     "refuse_endless",
@@ -125,19 +124,8 @@ def rounding(prepared: Prepared) -> FloatArray:
     It counts one unit for each addition and product, and two per outcome for the probabilities, whose sum may be that
     far from 1.  Outcomes count as in the model, before equal ones were merged.
     """
-    given = prepared.model.outcome_start, prepared.model_action, len(prepared.model.initial_state)
-    error = np.empty(prepared.n_actions)
-    in_parts(
-        prepared.threads,
-        sum_rounding,
-        len(error),
-        cut(prepared.outcome_start),
-        prepared.outcome_start,
-        *given,
-        UNIT,
-        error,
-    )
-    return error
+    given = np.append(np.diff(prepared.model.outcome_start), len(prepared.model.initial_state))  # -1: the initial draw
+    return np.asarray((4 * np.maximum(np.diff(prepared.outcome_start), given[prepared.model_action]) + 8) * UNIT)
 
 
 @once
@@ -248,17 +236,9 @@ def evaluate_policy(
     """
     value = np.zeros(prepared.n_states)
     if prepared.acyclic:
-        actions = actions_of(prepared, k)
-        in_parts(
-            prepared.threads,
-            evaluate_backwards,
-            played(prepared),
-            parts_of(prepared),
-            actions,
-            choice,
-            value,
-            most=prepared.order.width,
-        )
+        order, actions = prepared.order, actions_of(prepared, k)
+        known = order.backwards, actions, choice
+        in_parts(prepared.threads, evaluate_backwards, played(prepared), *known, value, most=order.width)
         return value
     arcs, done = all_arcs(prepared), 0
     for block in large_blocks(prepared, limits) if large is None else large:
@@ -289,8 +269,3 @@ def actions_of(prepared: Prepared, k: FloatArray) -> Actions:
     """Return the actions for backward induction, with costs of their own."""
     rows = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
     return Actions(*rows, k, rounding(prepared))
-
-
-def parts_of(prepared: Prepared) -> Parts:
-    """Return the layers of a model without cycles, cut into parts for several threads."""
-    return Parts(prepared.blocks[1], prepared.order.part, prepared.order.after)

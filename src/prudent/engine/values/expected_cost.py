@@ -2,10 +2,29 @@
 
     V(s) = min over a of  sum over outcomes of  p (c + V(s'))          V(goal) = 0
 
-Components are solved in order, successors first: a single state directly, a larger component by policy iteration.
-Each policy is evaluated by elimination or, in large components, as described in
-:mod:`prudent.engine.values.large_components`.  A policy is changed only if that surely improves values, so no policy
-occurs twice, and the one returned is never worse than another one seen.
+Components are solved in order, successors first.  What is solved, how, and what would be lost without it:
+
+=================================  =============================================  ======================================
+what                               how                                            without it
+=================================  =============================================  ======================================
+a model without cycles             one pass of backward induction                 compiles what only cycles need
+all of it, on a device             value iteration there, if bounds are close     30 times slower
+a component of one state           directly                                       most states of most models
+a component of up to 64 states     policy iteration, dense elimination            small components wait for Python
+a larger component: its policy     value iteration until choices settle, then     2 to 6 times slower
+                                   policy iteration, each policy evaluated by
+                                   the first of these that is accurate:
+... large, all close to a goal     passes with this policy, in threads            1.1 to 1.7 times slower, no threads
+... thin: chains, few hubs         elimination inside a band                      runs of 1e19 steps have no upper bound
+... otherwise                      BiCGSTAB, 60 steps                             to 25 times slower where cycles are
+                                                                                  hardly ever left
+... if those fail: narrow          elimination inside a band                      to 3 times slower, bounds as above
+... wider: roads, grids            SuperLU                                        3 times slower
+... still wider                    GMRES, of use where the way out is long        wide bounds
+=================================  =============================================  ======================================
+
+The last six are described in :mod:`prudent.engine.values.large_components`.  A policy is changed only if that surely
+improves values, so no policy occurs twice, and the one returned is never worse than another one seen.
 
 If a goal can be reached at no cost, V is 0; the graph shows from which states, and those states count as goals.  So all
 other values are above 0, and errors relative to them are meaningful.
@@ -61,7 +80,6 @@ from prudent.engine.values.bellman import (
     all_arcs,
     evaluate_policy,
     large_blocks,
-    parts_of,
     played,
     refuse_endless,
     rounding,
@@ -69,7 +87,7 @@ from prudent.engine.values.bellman import (
 )
 from prudent.engine.values.device_values import device_expected
 from prudent.engine.values.large_components import LargeBlock
-from prudent.kernels.backward_induction import solve_backwards
+from prudent.kernels.acyclic import solve_backwards
 from prudent.kernels.blocks import (
     MARGIN,
     SHARE,
@@ -138,7 +156,7 @@ class Expected:
         """Return the variance of the cost under the choice, from every state, roughly."""
         prepared, k = self.prepared, np.zeros(self.prepared.n_actions)
         rows = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
-        about = *rows, prepared.fine, float(prepared.scale.stride), self.choice, self.value, k
+        about = rows, prepared.fine, float(prepared.scale.stride), self.choice, self.value, k
         in_parts(prepared.threads, variance_costs, played(prepared), *about)
         return evaluate_policy(prepared, k, self.choice, limits, finest=ROUGHLY)
 
@@ -216,17 +234,9 @@ def _above(prepared: Prepared) -> FloatArray:
 def _backwards(prepared: Prepared) -> Expected:
     """Return the least expected cost of a model without cycles; then every policy is proper."""
     choice, table = prepared.action_start[:-1].copy(), np.empty((prepared.n_states, 4))
-    actions = actions_of(prepared, prepared.mean_cost)
-    in_parts(
-        prepared.threads,
-        solve_backwards,
-        len(prepared.cost),
-        parts_of(prepared),
-        actions,
-        choice,
-        table,
-        most=prepared.order.width,
-    )
+    order, actions = prepared.order, actions_of(prepared, prepared.mean_cost)
+    known = order.backwards, actions, choice
+    in_parts(prepared.threads, solve_backwards, len(prepared.cost), *known, table, most=order.width)
     high, low, above, below = table.T.copy()
     lower, upper = _bounds(high, low, above, below, prepared.threads)
     return Expected(prepared, np.clip(high, lower, upper), lower, upper, choice)
@@ -401,7 +411,10 @@ class Equations:
             own = 8 * MARGIN / self.unit * total.error + LEAST * refined.high[self.prepared.action_state]
             total = self._largest(error + own, choice)
             factor = self._factor(refined, choice, total.high, total.low)
-        return _rounded_up(total.high, total.low) if factor < np.inf else total.high, factor
+        if factor == np.inf:
+            return total.high, factor
+        exact = np.zeros_like(total.high)
+        return _bounds(total.high, total.low, exact, exact, self.prepared.threads)[1], factor
 
     def _largest(self, k: FloatArray, choice: IntArray) -> _Refined:
         largest = choice.copy()
@@ -413,7 +426,7 @@ class Equations:
         if not (np.isfinite(high).all() and (high >= 0).all()):
             return np.inf
         least, most = np.empty((2, -(-len(high) // SHARE)))
-        known = self.arcs, choice, refined.gap, refined.error, self.unit, high, low
+        known = self.arcs, choice, (refined.gap, refined.error, self.unit), (high, low)
         in_parts(self.prepared.threads, claim_factors, len(self.prepared.cost), *known, least, most)
         factor = float(least.max()) * (1 + CLOSE)
         return factor if factor <= float(most.min()) * (1 - CLOSE) else np.inf
@@ -431,12 +444,6 @@ def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
-
-
-def _rounded_up(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return sums rounded up; exact where the sum is a float."""
-    total, lack = _two_sum(a, b)
-    return np.where(lack > 0, np.nextafter(total, np.inf), total)
 
 
 def _bounds(

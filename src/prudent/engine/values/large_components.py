@@ -3,11 +3,11 @@
 Policies are improved by a few passes of value iteration, then evaluated.  The equations ``x = rhs + P x`` of one
 policy, each divided by its diagonal, are solved in one of two ways:
 
-* *iteratively*: BiCGSTAB, preconditioned by one Gauss-Seidel pass, states nearest to a goal first.  A few dozen
-  products suffice if the component mixes quickly, however slowly it is left (that is one isolated mode, which Krylov
-  methods handle), or if the policy mostly moves towards the goal.  If all states are near a goal, passes go through a
-  few phases of states in parallel: almost as much is updated.  Otherwise such passes would carry values no farther
-  than a few states, so states are updated one after the other;
+* *iteratively*: passes of value iteration with this policy, if all states are near a goal and there are many: they
+  go through a few phases of states in parallel, in which almost as much is updated as state by state.  Or BiCGSTAB,
+  preconditioned by one Gauss-Seidel pass, states nearest to a goal first.  A few dozen products suffice if the
+  component mixes quickly, however slowly it is left (that is one isolated mode, which Krylov methods handle), or if
+  the policy mostly moves towards the goal;
 * *directly*, for components that mix slowly.  Those are narrow (chains, roads, grids), and only narrow ones are
   factorised.  With states by distance to a goal, or in Cuthill-McKee order, the factors fit into a band, and the arcs
   of a few states that most others lead to into a border.  If both are thin, they are solved by elimination without
@@ -28,22 +28,19 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 from prudent.kernels.band import eliminate_rows, hubs_of, substitute_rows, surely_wide
-from prudent.kernels.bicgstab import ACROSS, ALONG, LEFT, NEXT, NOW, SQUARE, Iteration, iterate_rows
+from prudent.kernels.bicgstab import Iteration, apply_and_sweep, iterate_rows, sweep_rows
 from prudent.kernels.blocks import ROUNDS, Arcs, improved
 from prudent.kernels.graphs import UNREACHED
-from prudent.kernels.relaxation import follow_rows, improve_rows, passes_done, relax_rows, settles
+from prudent.kernels.relaxation import Passes, improve_rows, relax_rows, settles
 from prudent.kernels.rows import (
     Component,
     Cut,
-    Rows,
-    apply_rows,
     fill_component,
     fill_constants,
     fill_residuals,
     fill_rows,
     lay_out,
     room_for,
-    sweep_rows,
 )
 from prudent.models.graph import least_ahead
 from prudent.models.rows import BoolArray, FloatArray, IntArray
@@ -66,9 +63,8 @@ GOOD = 1e-9
 PASSES, FEW = 20, 0.01
 """Passes of value iteration between two evaluations: at most this many, while changes fall and are not yet few."""
 
-FIRST, EACH, QUIET = 60, 3, 2
-"""Passes before the first evaluation: at most this many, with new choices in each third of them, until these change
-nothing twice."""
+FIRST = 60
+"""Passes before the first evaluation, or with one policy: at most this many."""
 
 PRODUCTS = 60
 """Steps of BiCGSTAB (two products each) before a factorisation is considered."""
@@ -143,9 +139,9 @@ class LargeBlock:
         self._together(fill_constants, part, k, value, constant)
         return constant
 
-    def _rows(self, part: Component, chosen: IntArray) -> Rows:
+    def _rows(self, part: Component, chosen: IntArray) -> Component:
         """Return the rows of a policy."""
-        rows: Rows = room_for(part, chosen)
+        rows: Component = room_for(part, chosen)
         self._together(fill_rows, part, chosen, rows)
         return rows
 
@@ -169,39 +165,39 @@ class LargeBlock:
         is never worse than an earlier one, as far as their evaluations show.  If the limits ask to stop, it is
         the last one that was evaluated, or the first, with its values as far as they are known.
         """
-        constant = self._constants(self.part, k, value)
-        chosen, x = choice[self.state] - self.part.first_action, value[self.state]
+        constant = self._constants(self.part, sense * k, sense * value)  # what is least, with another sign, is largest
+        chosen, x = choice[self.state] - self.part.first_action, sense * value[self.state]
         with Progress(WORKING, unit="passes") as self.progress:
             try:
-                self._solve(constant, sense, share, chosen, x, finest)
+                self._solve(constant, share, chosen, x, finest, anew=sense > 0)
             except Stopped:
                 chosen, x = self.kept or (chosen, x)
-        choice[self.state], value[self.state] = chosen + self.part.first_action, x
+        choice[self.state], value[self.state] = chosen + self.part.first_action, sense * x
 
     def _solve(
-        self, constant: FloatArray, sense: float, share: float, chosen: IntArray, x: FloatArray, finest: float
+        self, constant: FloatArray, share: float, chosen: IntArray, x: FloatArray, finest: float, *, anew: bool
     ) -> None:
-        """Improve the policy and its values, in place; keep the last one evaluated."""
+        """Improve the policy and its values, in place, or find them ``anew``; keep the last one evaluated."""
         self.kept = None
         tolerance = max(ROUGH, finest)
-        if sense > 0 and self._relaxed(constant, chosen, x):
+        if anew and self._relaxed(constant, chosen, x):
             tolerance = finest
         noise = self._evaluate(self.part, constant, chosen, x, tolerance)
         for _ in range(ROUNDS):
             kept, kept_x = self.kept = chosen.copy(), x.copy()
-            better = changes = self._improved(constant, share, sense, chosen, x, noise=2 * noise)
+            better = changes = self._improved(constant, (2 * noise, share), chosen, x)
             if better == 0 and tolerance <= finest:
                 break
             for turn in range(PASSES if better > 0 else 0):
                 before = changes
-                changes = self._improved(constant, share, sense, chosen, x, update=True, backwards=turn % 2 == 0)
+                changes = self._improved(constant, (0.0, share), chosen, x, update=True, backwards=turn % 2 == 0)
                 self._pause()
                 if turn > 0 and not FEW * len(x) < changes < before / 2:
                     break
             finer = 0.0 if better == 0 else CLOSE if better <= FEW * len(x) else FINER
             tolerance = max(finer * tolerance, finest)
             noise = self._evaluate(self.part, constant, chosen, x, tolerance)
-            if (chosen != kept).any() and not improved(kept_x, x - kept_x, sense):
+            if (chosen != kept).any() and not improved(kept_x, x - kept_x, 1.0):
                 chosen[:], x[:] = kept, kept_x
                 if tolerance <= finest:
                     break
@@ -210,42 +206,45 @@ class LargeBlock:
     def _improved(
         self,
         constant: FloatArray,
-        share: float,
-        sense: float,
+        gains: tuple[float, float],
         chosen: IntArray,
         x: FloatArray,
         *,
-        noise: float = 0.0,
         update: bool = False,
         backwards: bool = False,
     ) -> int:
         """Take better actions, in place, and with ``update`` their values; return how many changed."""
-        new, changes = np.empty(len(x) if update else 0), np.zeros(self.cut.parts, dtype=np.int64)
-        about = constant, share, sense, chosen, x, new, noise, update, backwards, changes
-        self._together(improve_rows, self.part, *about)
-        return int(changes.sum())
+        passes = Passes(x, np.empty(len(x) if update else 0), np.zeros((1, 1, self.cut.parts)))
+        self._together(improve_rows, self.part, constant, chosen, passes, gains, backwards)
+        return int(passes.sums.sum())
 
     def _relaxed(self, constant: FloatArray, chosen: IntArray, x: FloatArray) -> bool:
         """Replace the policy, in place, by the result of a few passes of value iteration, if that is proper."""
-        found, value, new = chosen.copy(), np.zeros(len(x)), np.empty(len(x))
-        sums = np.zeros((FIRST, 4, self.cut.parts))
-        done, still, few = 0, QUIET, float(len(x))
-        passes = max(int(ARCS / (1 + len(self.part.column))), 1)
-        while done < FIRST and still > 0:
-            self._pause()
-            now = done, min(done + passes, FIRST), EACH, QUIET, still, few
-            self._together(relax_rows, self.part, constant, found, value, new, sums, *now)
-            done, still, few = passes_done(sums, *now)
+        found = chosen.copy()
+        value = self._passes(self.part, constant, found, 1.0)
         proper = bool((self.part.leave[found] > 0).all()) or self._leaves(found)
         if proper:
             chosen[:], x[:] = found, value
         return proper
 
+    def _passes(self, part: Component, constant: FloatArray, chosen: IntArray, fraction: float) -> FloatArray:
+        """Return the values after passes: until choices have settled, or, without any, changes fall to a fraction."""
+        size = len(self.state)
+        passes = Passes(np.zeros(size), np.empty(size), np.zeros((FIRST, 4, self.cut.parts)))
+        each = max(int(ARCS / (1 + len(part.column))), 1)
+        for first in range(0, FIRST, each):
+            self._pause()
+            last = min(first + each, FIRST)
+            self._together(relax_rows, part, constant, chosen, passes, (first, last), fraction)
+            if settles(passes.sums, last, fraction):
+                break
+        return passes.x
+
     def _leaves(self, chosen: IntArray) -> bool:
         """Return whether a policy surely leaves the component in the end."""
         rows = self._rows(self.part, chosen)
         steps = np.where(rows.leave > 0, 0, UNREACHED)
-        return least_ahead(rows.start, rows.column, None, steps, PASSES) and bool((steps < UNREACHED).all())
+        return least_ahead(rows.arc_start, rows.column, None, steps, PASSES) and bool((steps < UNREACHED).all())
 
     def evaluate(self, k: FloatArray, choice: IntArray, value: FloatArray, finest: float) -> None:
         """Fill in the values of a policy; ``value`` enters with a first guess."""
@@ -310,62 +309,40 @@ class LargeBlock:
         yield self._iterate_long
 
     def _relax(self, lack: FloatArray, fraction: float) -> FloatArray:
-        """Pass over the rows as value iteration does, with one policy; end early if that is slow."""
-        x, new = np.zeros(len(lack)), np.empty(len(lack))
-        sums = np.zeros((FIRST, 4, self.cut.parts))
-        done, over = 0, False
-        passes = max(int(ARCS / (1 + len(self.rows.column))), 1)
-        while done < FIRST and not over:
-            self._pause()
-            now = done, min(done + passes, FIRST), fraction
-            self._together(follow_rows, self.rows, lack, x, new, sums, *now)
-            done, over = settles(sums, *now)
-        return x
+        """Pass over the rows as value iteration does, with one policy."""
+        return self._passes(self.rows, lack, np.empty(0, dtype=np.int64), fraction)
 
     def _iterate(self, lack: FloatArray, fraction: float) -> FloatArray:
-        scale, size = np.abs(lack).max(), len(lack)  # scaled so that no square underflows
-        first = self._swept(lack / scale)
-        steps = max(min(int(ARCS / (1 + len(self.rows.column))), PRODUCTS), 1)
-        sums = np.zeros((steps + 1, 6, self.cut.parts))
-        square = float((first * first).sum())
-        last = {NOW: 1.0, ALONG: 1.0, SQUARE: 1.0, ACROSS: 1.0, LEFT: np.inf, NEXT: square}
-        sums[0, list(last), 0] = list(last.values())
-        x, p, v = np.zeros((3, size))
-        iteration = Iteration(x, first, first.copy(), p, v, np.empty(size), sums)
-        for _ in range(-(-PRODUCTS // steps)):
+        scale, first = self._swept(lack)
+        x, p, v, t = np.zeros((4, len(lack)))
+        iteration = Iteration(x, first, first.copy(), p, v, t, np.ones(3))
+        target = fraction**2 * float((first * first).sum())
+        each = max(min(int(ARCS / (1 + len(self.rows.column))), PRODUCTS), 1)
+        for _ in range(0, PRODUCTS, each):
             self._pause()
-            self._together(iterate_rows, self.rows, iteration, steps, fraction**2 * square)
-            if sums[steps, LEFT].sum() <= fraction**2 * square:  # also if it broke down
+            if not iterate_rows(self.rows, iteration, each, target):
                 break
-            sums[0], sums[1:] = sums[steps], 0.0
         return np.asarray(scale * x)
 
-    def _swept(self, rhs: FloatArray) -> FloatArray:
-        """Return the result of a Gauss-Seidel pass for right-hand sides."""
-        x = np.empty(len(rhs))
-        self._together(sweep_rows, self.rows, rhs, x)
-        return x
-
-    def _applied(self, x: FloatArray) -> FloatArray:
-        """Return the product of the equations with values."""
-        result = np.empty(len(x))
-        apply_rows(self.rows, x, result)
-        return result
+    def _swept(self, lack: FloatArray) -> tuple[float, FloatArray]:
+        """Return a scale for residuals, so that no square underflows, and a pass of Gauss-Seidel for them, scaled."""
+        scale, x = float(np.abs(lack).max()), np.empty(len(lack))
+        sweep_rows(self.rows, lack / scale, x)
+        return scale, x
 
     def _iterate_long(self, lack: FloatArray, fraction: float) -> FloatArray:
-        scale = np.abs(lack).max()
-        product, sweep = self._operator(self._applied), self._operator(self._swept)
-        restarts = max(min(RESTARTS, int(LONG / (KRYLOV * (1 + len(self.rows.column))))), 1)
-        with np.errstate(all="ignore"):  # it may break down; the residual shows that
-            found, _ = gmres(product, lack / scale, rtol=fraction, atol=0.0, restart=KRYLOV, maxiter=restarts, M=sweep)
-        return np.asarray(scale * found)
-
-    def _operator(self, kernel: Callable[[FloatArray], FloatArray]) -> LinearOperator:
         def product(x: FloatArray) -> FloatArray:
             self._pause()
-            return kernel(x.ravel())
+            result = np.empty(len(lack))
+            apply_and_sweep(self.rows, x.ravel(), result)
+            return result
 
-        return LinearOperator((len(self.state), len(self.state)), matvec=product, dtype=np.float64)
+        scale, first = self._swept(lack)
+        swept = LinearOperator((len(lack), len(lack)), matvec=product, dtype=np.float64)
+        restarts = max(min(RESTARTS, int(LONG / (KRYLOV * (1 + len(self.rows.column))))), 1)
+        with np.errstate(all="ignore"):  # it may break down; the residual shows that
+            found, _ = gmres(swept, first, rtol=fraction, atol=0.0, restart=KRYLOV, maxiter=restarts)
+        return np.asarray(scale * found)
 
     def _factorised(self, most: float, *, ordered: bool = False) -> Step | None:
         """Factorise the equations if that takes at most ``most`` operations; else return None.
@@ -377,7 +354,7 @@ class LargeBlock:
         return self.factor
 
 
-def _factor(rows: Rows, most: float, ordered: bool = False) -> Step | None:
+def _factor(rows: Component, most: float, ordered: bool = False) -> Step | None:
     size = len(rows.leave)
     if surely_wide(rows, int(np.sqrt(max(most, 0.0) / size))):
         return None
@@ -386,7 +363,7 @@ def _factor(rows: Rows, most: float, ordered: bool = False) -> Step | None:
     rank, moves = np.empty(size, dtype=np.int64), None
     order = np.append(np.flatnonzero(hub), np.flatnonzero(~hub))
     if not ordered:
-        moves = csr_array((rows.chance, rows.column, rows.start.astype(np.int32)), shape=(size, size))
+        moves = csr_array((rows.chance, rows.column, rows.arc_start.astype(np.int32)), shape=(size, size))
         order, width = _shorter(moves, hub)
     full = width + n_hubs
     if size * full > ENTRIES or size * full**2 > most:

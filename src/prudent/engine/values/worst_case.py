@@ -12,7 +12,7 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared, once, restrict
 from prudent.engine.values.device_values import device_worst_case
-from prudent.kernels.acyclic import luck_ahead, worst_ahead, worst_of
+from prudent.kernels.acyclic import Played, luck_ahead, worst_ahead
 from prudent.kernels.graphs import UNREACHED, may_end, worst_case
 from prudent.models.rows import IntArray
 from prudent.runtime.limits import UNLIMITED, Limits
@@ -39,36 +39,25 @@ def least_worst_case(prepared: Prepared, limits: Limits = UNLIMITED) -> WorstCas
     value = np.empty(prepared.n_states, dtype=np.int64)
     if prepared.acyclic:
         action_value = np.empty(prepared.n_actions, dtype=np.int64)
-        rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
-        order = prepared.order
-        in_parts(
-            prepared.threads,
-            worst_ahead,
-            len(prepared.cost),
-            *order.backwards,
-            *rows,
-            value,
-            action_value,
-            most=order.width,
-        )
+        _backwards(prepared, prepared.action_start[:-1], prepared.action_start[1:], value, action_value)
         return WorstCase(value, action_value)
     if limits.device is not None and (found := device_worst_case(limits.device, prepared)) is not None:
         return WorstCase(*found)
     if _never_bounded(prepared):
         value[:] = np.where(prepared.is_goal, 0, UNREACHED)
         return WorstCase(value, np.full(prepared.n_actions, UNREACHED))
-    worst_case(
-        prepared.action_start,
-        prepared.outcome_start,
-        prepared.action_state,
-        prepared.outcome_action,
-        prepared.successor,
-        prepared.cost,
-        *prepared.entering,
-        *prepared.free_blocks,
-        value,
-    )
+    states, outcomes = (prepared.action_start, prepared.outcome_start), (prepared.successor, prepared.cost)
+    rows = *states, prepared.action_state, prepared.outcome_action, *outcomes
+    worst_case(rows, prepared.entering, prepared.free_blocks, value)
     return WorstCase(value, _after(prepared, value))
+
+
+def _backwards(prepared: Prepared, first: IntArray, last: IntArray, value: IntArray, action_value: IntArray) -> None:
+    """Fill in the least worst-case costs, without cycles, if each state's actions are ``first`` to ``last``."""
+    played = Played(first, last, prepared.outcome_start, prepared.successor, prepared.cost)
+    items = len(prepared.cost) * int((last - first).sum()) // max(prepared.n_actions, 1)
+    order, worst = prepared.order, (value, action_value)
+    in_parts(prepared.threads, worst_ahead, items, order.backwards, played, *worst, most=order.width)
 
 
 def _after(prepared: Prepared, value: IntArray) -> IntArray:
@@ -100,37 +89,15 @@ def worst_case_of(prepared: Prepared, choice: IntArray, limits: Limits = UNLIMIT
     if not prepared.acyclic:
         return least_worst_case(restrict(prepared, choice), limits).value
     value = np.empty(prepared.n_states, dtype=np.int64)
-    rows = prepared.outcome_start, prepared.successor, prepared.cost
-    items = prepared.n_states * len(prepared.cost) // max(prepared.n_actions, 1)
-    order = prepared.order
-    in_parts(
-        prepared.threads,
-        worst_of,
-        items,
-        *order.backwards,
-        prepared.action_start,
-        choice,
-        *rows,
-        value,
-        most=order.width,
-    )
+    _backwards(prepared, choice, choice + ~prepared.is_goal, value, np.empty(prepared.n_actions, dtype=np.int64))
     return value
 
 
 def most_levels(prepared: Prepared) -> int:
     """Return the most levels that any run can use, whatever the policy, in a model without cycles."""
     least = np.empty(prepared.n_states, dtype=np.int64)
-    rows = prepared.arc_start, prepared.successor, prepared.cost
-    in_parts(
-        prepared.threads,
-        luck_ahead,
-        len(prepared.cost),
-        *prepared.order.backwards,
-        *rows,
-        -1,
-        least,
-        most=prepared.order.width,
-    )
+    rows, order = (prepared.arc_start, prepared.successor, prepared.cost), prepared.order
+    in_parts(prepared.threads, luck_ahead, len(prepared.cost), order.backwards, *rows, -1, least, most=order.width)
     return -int(least[prepared.start])
 
 
