@@ -25,14 +25,6 @@ def sorted_by(row, row_start):
 
 
 @njit(cache=True, nogil=True)
-def copy_list(counters, source, target):
-    """Copy a list."""
-    for first, last in drawn_shares(counters, len(source), PART):
-        for i in along(first, last):
-            target[i] = source[i]
-
-
-@njit(cache=True, nogil=True)
 def whole_numbers(counters, value, most, whole, good):
     """Fill ``whole`` with the values as integers; ``good[0]`` becomes False if not all are, of size up to ``most``."""
     for first, last in drawn_shares(counters, len(value), PART):

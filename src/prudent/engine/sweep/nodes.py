@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.engine.prepared import Prepared
-from prudent.kernels.counting import copy_list
 from prudent.kernels.sharing import compare_rows, copy_lists, count_rows, first_mixed, mix_rows, share, tell_apart
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
-from prudent.runtime.team import cut, in_parts
+from prudent.runtime.team import copy_together, cut, in_parts
 
 __all__ = ["Nodes", "actions_alike"]
 
@@ -70,7 +69,7 @@ class Nodes:
             prepared.threads, copy_lists, lists_from[-1], cut(lists_from), heads, start, *lists, shift, first[n:], into
         )
         mean = np.zeros(n + len(heads))
-        in_parts(prepared.threads, copy_list, n, prepared.mean_cost, mean)
+        copy_together(prepared.mean_cost, mean[:n], prepared.threads)
         return cls(
             action_start=np.concatenate([prepared.action_start, n + 1 + np.arange(len(heads))]),
             outcome_start=first,

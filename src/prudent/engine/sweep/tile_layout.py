@@ -24,12 +24,12 @@ from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.sweep.question import Question
 from prudent.engine.values.bellman import largest_rounding
 from prudent.engine.values.worst_case import UNREACHED, worst_case_of
-from prudent.kernels.counting import copy_list, sorted_by
+from prudent.kernels.counting import sorted_by
 from prudent.kernels.layout import clear_beyond, layers, look_furthest, looks_back_less, node_layers, share_rows
 from prudent.kernels.stretches import Known, Parts, Work
 from prudent.models.graph import Blocks, ordered_blocks
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, owner, starts
-from prudent.runtime.team import cut, in_parts
+from prudent.runtime.team import copy_together, cut, in_parts
 
 __all__ = ["SURE", "Rules", "Tiling", "clear_waste", "known_of", "lay_out", "plain_tiling", "tiling_of"]
 
@@ -353,7 +353,7 @@ def known_of(prepared: Prepared, tiling: Tiling, question: Question) -> Known:
     chance, after, cost = work.probability[first:], work.successor[first:], work.cost[first:]
     needs = np.maximum.reduceat(np.minimum(cost + worst.value[after], UNREACHED), starts)
     action_worst = np.empty(len(worst.action_value) + len(needs), dtype=np.int64)
-    in_parts(prepared.threads, copy_list, len(worst.action_value), worst.action_value, action_worst)
+    copy_together(worst.action_value, action_worst[: len(worst.action_value)], prepared.threads)
     action_worst[len(worst.action_value) :] = needs
     return Known(
         excess=np.append(excess, np.add.reduceat(chance * (excess[after] + question.terms.slope * cost), starts)),
