@@ -13,10 +13,10 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.errors import Defect, PrudentError
-from prudent.kernels.nature import Sets, align
+from prudent.kernels.nature import Sets, Values, align, worst_after
 from prudent.models.graph import Order, ordered_blocks
 from prudent.models.intervals import NEAR, Intervals
-from prudent.models.rows import IntArray
+from prudent.models.rows import FloatArray, IntArray
 
 __all__ = ["Uncertain", "uncertain", "with_spare"]
 
@@ -33,10 +33,17 @@ class Uncertain:
         """The number of states and shared lists."""
         return len(self.sets.action_start) - 1
 
-    @property
-    def fresh_order(self) -> IntArray:
-        """The outcomes of each action in any order, to be sorted."""
-        return np.arange(len(self.sets.cost))
+    def values(self, base: FloatArray, slope: float, levels: int = 0) -> Values:
+        """Return values by state and level: tables of this many levels, to be filled in."""
+        return Values(np.zeros(self.n_nodes * levels), levels, base, slope, np.arange(len(self.sets.cost)))
+
+    def worst_after(
+        self, actions: IntArray, level: int, values: Values, nature: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the worst expectation after each of some actions at a level; ``nature`` gets the probabilities."""
+        found, nature = np.empty(len(actions)), np.empty(len(self.sets.cost)) if nature is None else nature
+        worst_after(actions, level, self.sets, values, found, nature)
+        return found
 
     @property
     def rounding(self) -> float:

@@ -35,6 +35,17 @@ class Sets(NamedTuple):
     spare: np.ndarray  # (n_actions,)  1 minus the sum of all that is low
 
 
+class Values(NamedTuple):
+    """Values by state and level; once the budget is used up, ``base`` takes their place."""
+
+    table: np.ndarray  # (n_states * stride,)  a row for each state
+    stride: int  # levels of a state
+    base: np.ndarray  # (n_states,)  at level 0
+    slope: float  # by how much they fall with each level: 1 for an excess, 0 for a cost, which is added up
+    order: np.ndarray  # (n_outcomes,)  the outcomes of each action, the worst first: sorted anew where they are read
+    falls: bool = False  # whether none rises with the level, so that once 0 it stays
+
+
 @njit(cache=True)
 def align(model_action, first, target, cost, low, high, probability, own, rows, free_below, sets):
     """Add up the intervals of the model's outcomes in the prepared ones; return an action that does not fit, or -1.
@@ -68,11 +79,12 @@ def align(model_action, first, target, cost, low, high, probability, own, rows, 
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def spread(begin, end, order, sets, a, value, weight):
+def spread(a, sets, order, value, weight):
     """Fill ``weight`` with nature's worst probabilities for the values of an action's outcomes.
 
     Return the worst expectation, and the pivot's place in the order, -1 if nature has no choice.
     """
+    begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
     for i in range(begin + 1, end):
         k = order[i]
         x = value[k - begin]
@@ -121,43 +133,43 @@ def spread(begin, end, order, sets, a, value, weight):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def value_at(table, stride, base, slope, s, level):
+def value_at(values, s, level):
     """Return a state's value at a level, also where the budget is gone."""
-    return table[np.uint64(s * stride + level)] if level > 0 else base[s] - slope * level
+    return values.table[np.uint64(s * values.stride + level)] if level > 0 else values.base[s] - values.slope * level
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def worst_at(a, level, sets, order, table, stride, base, slope, paid, value, weight):
+def added_by(k, sets, values):
+    """Return what an outcome adds to the value after it: its cost, where costs are added up."""
+    return sets.paid[k] if values.slope == 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def worst_at(a, level, sets, values, value, weight):
     """Return the worst expectation of an action at a level, and the pivot; fill ``weight`` with nature's choice."""
     begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
     for k in range(begin, end):
-        more = sets.paid[k] if paid else 0.0
-        value[k - begin] = value_at(table, stride, base, slope, sets.successor[k], level - sets.cost[k]) + more
-    return spread(begin, end, order, sets, a, value, weight)
+        value[k - begin] = value_at(values, sets.successor[k], level - sets.cost[k]) + added_by(k, sets, values)
+    return spread(a, sets, values.order, value, weight)
 
 
 @njit(cache=True)
-def worst_means(sets, value, order, found, probability):
-    """Fill in the worst expected cost of each action, given the values of the states, and nature's probabilities."""
-    x = np.empty(max(1, np.max(np.diff(sets.outcome_start))))
-    for a in range(len(sets.outcome_start) - 1):
-        begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
-        for k in range(begin, end):
-            x[k - begin] = sets.paid[k] + value[sets.successor[k]]
-        found[a], _ = spread(begin, end, order, sets, a, x, probability[begin:end])
+def worst_after(actions, level, sets, values, found, probability):
+    """Fill in the worst expectation after each of some actions at a level, and nature's probabilities."""
+    value = np.empty(max(1, np.max(np.diff(sets.outcome_start))))
+    for i in range(len(actions)):
+        begin, end = sets.outcome_start[actions[i]], sets.outcome_start[actions[i] + 1]
+        found[i], _ = worst_at(actions[i], level, sets, values, value, probability[begin:end])
 
 
 @njit(cache=True)
-def worst_backwards(backwards, sets, order, value, choice):
-    """Fill in the least worst-case expected cost of each state of a model without cycles, and its action."""
+def worst_backwards(backwards, sets, values, choice):
+    """Fill in the least worst-case expected cost of each state of a model without cycles: the base; and its action."""
     most = max(1, np.max(np.diff(sets.outcome_start)))
-    x, weight = np.empty(most), np.empty(most)
+    value, weight = np.empty(most), np.empty(most)
     for s in backwards:
-        value[s] = 0.0
+        values.base[s] = 0.0
         for a in range(sets.action_start[s], sets.action_start[s + 1]):
-            begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
-            for k in range(begin, end):
-                x[k - begin] = sets.paid[k] + value[sets.successor[k]]
-            found, _ = spread(begin, end, order, sets, a, x, weight)
-            if a == sets.action_start[s] or found < value[s]:
-                value[s], choice[s] = found, a
+            found, _ = worst_at(a, 0, sets, values, value, weight)
+            if a == sets.action_start[s] or found < values.base[s]:
+                values.base[s], choice[s] = found, a

@@ -64,11 +64,10 @@ along a run beyond which the policy is evaluated backwards, state by state."""
 
 
 @dataclass(frozen=True)
-class Explored:
-    """The result of the sweeps: enough for one alpha and every larger one."""
+class ByBudget:
+    """The result of a sweep: enough for one alpha and every larger one."""
 
     prepared: Prepared
-    expected: Expected
     swept: Swept
     least: float  # a lower bound on the least expected cost
 
@@ -76,13 +75,6 @@ class Explored:
     def stopped(self) -> str:
         """Why it ended early, if it did."""
         return self.swept.stopped
-
-    def lower(self, alpha: float) -> float:
-        """Return a certified lower bound on the optimal CVaR."""
-        low = self.swept.low
-        f = float((np.arange(len(low)) + low / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
-        reached = len(low) - 1 if self.prepared.scale.rounded else len(low)  # the first budget that is not swept
-        return max(min(f, reached) if self.stopped else f, self.least)
 
     def budgets(self, alpha: float) -> tuple[int, BoolArray]:
         """Return the budget of lowest expected cost among those that attain the optimal CVaR, and a mask of them."""
@@ -92,6 +84,24 @@ class Explored:
         attains = np.isfinite(f) & (f <= f[best] + 4 * TIE * (excess + excess[best]) + 8 * UNIT * f[best])
         mean = np.where(attains, self.swept.mean, np.inf)
         return int(np.argmax(mean <= mean.min() * (1 + TIE))), attains
+
+
+def least_objective(low: FloatArray, alpha: float, reached: float) -> float:
+    """Return a lower bound on f, given one on U by budget; budgets from ``reached`` on were not swept."""
+    return min(float((np.arange(len(low)) + low / alpha).min(initial=np.inf)) * (1 - 4 * UNIT), reached)
+
+
+@dataclass(frozen=True)
+class Explored(ByBudget):
+    """The result of the sweeps for a plan and a lower bound."""
+
+    expected: Expected
+
+    def lower(self, alpha: float) -> float:
+        """Return a certified lower bound on the optimal CVaR."""
+        low = self.swept.low
+        reached = len(low) - 1 if self.prepared.scale.rounded else len(low)  # the first budget that is not swept
+        return max(least_objective(low, alpha, reached if self.stopped else np.inf), self.least)
 
     @cached_property
     def values(self) -> FloatArray:
@@ -154,7 +164,7 @@ def explore(
         swept = bounded_sweep(prepared, question, limits, alpha=alpha, most=most, bounded=bounded)
     else:
         swept = focused_sweep(prepared, expected, worst, focus, limits)
-    return Explored(prepared, expected, swept, float(surely_expected(prepared, limits)[prepared.start]))
+    return Explored(prepared, swept, float(surely_expected(prepared, limits)[prepared.start]), expected)
 
 
 def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits: Limits = UNLIMITED) -> Solution:

@@ -167,7 +167,7 @@ def least_excess(prepared: Prepared, w: int, part: float, limits: Limits) -> Ove
     _check_answers(swept, partial=False)
     policy = BudgetPolicy.of_rows(prepared, swept.choice[: w + 2].copy(), past_budget=1)
     sure = float(surely_expected(prepared, limits)[prepared.start])
-    values = Explored(prepared, gone, swept, sure).values_of(policy, limits)
+    values = Explored(prepared, swept, sure, gone).values_of(policy, limits)
     upto, row = float(w + part), w + 1
     if rounded:  # a bound from rounded costs has a row for each budget from 0 up
         upto = row = w + (part > 0)

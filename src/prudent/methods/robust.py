@@ -33,17 +33,15 @@ import numpy as np
 
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.question import TIE
-from prudent.engine.sweep.robust import RobustSweep, robust_sweep
-from prudent.engine.sweep.robust_layout import shared
+from prudent.engine.sweep.against_nature import robust_sweep
+from prudent.engine.sweep.nature_layout import error_of, shared
 from prudent.engine.uncertain import Uncertain, uncertain
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.robust_cost import WorstMean, worst_expected_cost
 from prudent.engine.values.worst_case import true_worst_case
-from prudent.methods.exact import Explored
+from prudent.methods.exact import ByBudget, Explored, least_objective
 from prudent.methods.solution import Nominal, Solution
 from prudent.models.intervals import Intervals
-from prudent.models.rows import BoolArray
 from prudent.policies.chain import spent_budget
 from prudent.policies.own_tail import own_tail
 from prudent.policies.policy import BudgetPolicy
@@ -51,41 +49,31 @@ from prudent.runtime.limits import UNLIMITED, Limits
 
 
 @dataclass(frozen=True)
-class RobustExplored:
-    """The result of the sweep against nature: enough for one alpha and every larger one."""
+class RobustExplored(ByBudget):
+    """The result of the sweep against nature; its excess and mean are the policies' worst-case ones."""
 
     model: Uncertain
     worst: WorstMean
-    swept: RobustSweep
     nominal: Explored | None = None  # of the model itself, if that was explored, too
     beneath: "RobustExplored | None" = None  # of costs rounded down, if costs are rounded
 
     @property
-    def prepared(self) -> Prepared:
-        """The prepared model."""
-        return self.model.prepared
-
-    def budgets(self, alpha: float) -> tuple[int, BoolArray]:
-        """Return the budget of lowest worst-case mean among those that attain the least f, and a mask of them."""
-        excess = self.swept.excess / alpha
-        f = np.arange(len(excess)) + excess
-        best = int(np.argmin(f))
-        attains = f <= f[best] + 4 * TIE * (excess + excess[best]) + 8 * UNIT * f[best]
-        mean = np.where(attains, self.swept.mean, np.inf)
-        return int(np.argmax(mean <= mean.min() * (1 + TIE))), attains
+    def error(self) -> float:
+        """The relative error of the sweep's values."""
+        return error_of(self.model, len(self.swept.excess))
 
     def lower(self, alpha: float) -> float:
         """Return a lower bound on the minimal worst-case CVaR."""
         known = 0.0 if self.nominal is None else self.nominal.lower(alpha)
         if self.beneath is not None:
             return max(known, self.beneath.lower(alpha))
-        below = self.swept.below[1:] * (1 - self.swept.error)
-        f = float((np.arange(len(below)) + below / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
-        return max(known, min(f, len(below)) if self.swept.stopped else f, float(self.worst.lower[self.prepared.start]))
+        below = self.swept.low[1:] * (1 - self.error)
+        reached = len(below) if self.stopped else np.inf
+        return max(known, least_objective(below, alpha, reached), self.least)
 
     def upper(self, w: int, alpha: float) -> float:
         """Return an upper bound on the worst-case CVaR of the policy that starts with a budget."""
-        return (w + float(self.swept.excess[w]) * (1 + self.swept.error) / alpha) * (1 + 4 * UNIT)
+        return (w + float(self.swept.excess[w]) * (1 + self.error) / alpha) * (1 + 4 * UNIT)
 
     def policy(self, budget: int) -> BudgetPolicy:
         """Return the policy that starts with a budget."""
@@ -109,21 +97,21 @@ class RobustExplored:
         """Return the best policy for an alpha."""
         prepared, swept = self.prepared, self.swept
         w, attains = self.budgets(alpha)
-        policy, upper, least = self.policy(w), self.upper(w, alpha), float(self.worst.lower[prepared.start])
+        policy, upper = self.policy(w), self.upper(w, alpha)
         lower = self.lower(alpha)
         nominal, notes = self.own(policy, alpha, limits)
-        complete = not (swept.stopped or prepared.scale.rounded)
+        complete = not (self.stopped or prepared.scale.rounded)
         return Solution(
             policy=policy,
             var=prepared.scale.total(w),
             cvar=min(max(w + float(swept.excess[w]) / alpha, lower), upper),
             expected=float(swept.mean[w]),
-            expected_lower=float(swept.mean[attains].min()) * (1 - swept.error) if complete else min(least, upper),
+            expected_lower=float(swept.mean[attains].min()) * (1 - self.error) if complete else min(self.least, upper),
             lower=min(lower, upper),
             upper=upper,
             worst=true_worst_case(prepared, limits),
             steps=self.steps(w),
-            stopped=swept.stopped,
+            stopped=self.stopped,
             notes=notes,
             nominal=nominal,
         )
@@ -136,7 +124,8 @@ def explore_against(
 
     def sweep(model: Uncertain, **more: Any) -> RobustExplored:
         worst = worst_expected_cost(model, limits)
-        return RobustExplored(model, worst, robust_sweep(model, worst, alpha, limits), **more)
+        swept, least = robust_sweep(model, worst, alpha, limits), float(worst.lower[model.prepared.start])
+        return RobustExplored(model.prepared, swept, least, model, worst, **more)
 
     model, beneath = shared(uncertain(prepared, intervals)), None
     if prepared.scale.rounded:
@@ -144,8 +133,8 @@ def explore_against(
         beneath = sweep(uncertain(below, intervals, down=True))
         beneath = replace(beneath, swept=replace(beneath.swept, choice=beneath.swept.choice[:0].copy()))
     found = sweep(model, nominal=nominal, beneath=beneath)
-    if beneath is not None and beneath.swept.stopped and not found.swept.stopped:
-        found = replace(found, swept=replace(found.swept, stopped=beneath.swept.stopped))
+    if beneath is not None and beneath.stopped and not found.stopped:
+        found = replace(found, swept=replace(found.swept, stopped=beneath.stopped))
     return found
 
 

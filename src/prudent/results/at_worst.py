@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from prudent.engine.prepared import restrict
-from prudent.engine.sweep.worth import EVALUATING, Worth, worth
+from prudent.engine.sweep.against_nature import Worth, worth
 from prudent.engine.uncertain import Uncertain, uncertain
 from prudent.engine.values.robust_cost import WorstMean, worst_expected_cost
 from prudent.errors import PrudentError
@@ -21,7 +21,7 @@ from prudent.models.intervals import Intervals
 from prudent.models.rows import FloatArray
 from prudent.policies.distribution import check_alpha
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Limits, go_on
+from prudent.runtime.limits import Limits
 from prudent.runtime.tables import number
 
 
@@ -49,12 +49,12 @@ class Follower:
 
     def means(self) -> Worth:
         """Return the worst-case expected cost still to come, by state and remaining budget."""
-        return self._followed(self.spent.upper, 0, self.policy.level, paid=True)
+        return self._followed(self.spent.upper, 0.0, 0, self.policy.level)
 
     def excesses(self, w: int) -> Worth:
         """Return the worst-case expected excess over a total of ``w``, by state and level: at the top, of a run."""
         level = self.policy.level
-        return self._followed(self.spent.upper + max(level - w, 0), max(w - level, 0), max(w, level), paid=False)
+        return self._followed(self.spent.upper + max(level - w, 0), 1.0, max(w - level, 0), max(w, level))
 
     def excess(self, w: int) -> float:
         """Return the worst-case expected excess of a run over a total of ``w``, in levels."""
@@ -63,9 +63,8 @@ class Follower:
             self._excess[w] = found.at(self.policy.prepared.start, max(w, self.policy.level)) * (1 + found.error)
         return self._excess[w]
 
-    def _followed(self, base: FloatArray, behind: int, top: int, *, paid: bool) -> Worth:
-        go_on(self.limits, EVALUATING)
-        return worth(self.model, self.policy.choices, base, behind, top, self.limits, paid=paid)
+    def _followed(self, base: FloatArray, slope: float, behind: int, top: int) -> Worth:
+        return worth(self.model, self.policy.choices, base, slope, behind, top, self.limits)
 
 
 class AtWorst:

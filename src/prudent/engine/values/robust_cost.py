@@ -20,8 +20,8 @@ from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.bellman import evaluate_policy
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.errors import PrudentError
-from prudent.kernels.nature import Sets, worst_backwards, worst_means
-from prudent.kernels.robust import Base
+from prudent.kernels.nature import worst_backwards
+from prudent.kernels.questions import Base
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import UNLIMITED, Limits
 
@@ -52,22 +52,20 @@ class WorstMean:
 
 def worst_expected_cost(model: Uncertain, limits: Limits = UNLIMITED) -> WorstMean:
     """Return the least worst-case expected cost from every state, bounded below and above."""
-    prepared, order = model.prepared, model.fresh_order
+    prepared = model.prepared
     if not prepared.acyclic:
         return _in_rounds(model, limits)
     value, choice = np.zeros(model.n_nodes), model.sets.action_start[:-1].copy()
-    worst_backwards(model.order.blocks[1], model.sets, order, value, choice)
+    worst_backwards(model.order.blocks[1], model.sets, model.values(value, 0.0), choice)
     error = 2 * (prepared.longest + 1) * model.rounding
     return WorstMean(value, value * (1 - error), value * (1 + error), choice, float(prepared.longest))
 
 
 def _in_rounds(model: Uncertain, limits: Limits) -> WorstMean:
-    prepared, sets, order = model.prepared, model.sets, model.fresh_order
-    acting = ~prepared.is_goal
-    worst, nature = np.empty(prepared.n_actions), prepared.probability.copy()
+    prepared, acting, nature = model.prepared, ~model.prepared.is_goal, model.prepared.probability.copy()
     for _ in range(ROUNDS):
         found = least_expected_cost(_against(prepared, nature), limits)
-        worst_means(sets, found.value, order, worst, nature)
+        worst = _worst_means(model, found.value, nature)
         least = np.minimum.reduceat(worst, prepared.action_start[:-1][acting])
         if (least - found.value[acting] <= CLOSE * least).all():
             break
@@ -81,6 +79,11 @@ def _in_rounds(model: Uncertain, limits: Limits) -> WorstMean:
     return WorstMean(found.value, found.lower, upper, choice, float(steps.max(initial=0.0)))
 
 
+def _worst_means(model: Uncertain, value: FloatArray, nature: FloatArray) -> FloatArray:
+    """Return the worst expected cost of each action, given that of the states; fill in nature's probabilities."""
+    return model.worst_after(np.arange(model.prepared.n_actions), 0, model.values(value, 0.0), nature)
+
+
 def _against(prepared: Prepared, nature: FloatArray) -> Prepared:
     """Return the prepared model with nature's choices; free loops are dropped in both."""
     return replace(prepared, probability=nature.copy())
@@ -88,13 +91,11 @@ def _against(prepared: Prepared, nature: FloatArray) -> Prepared:
 
 def _most_actions(model: Uncertain, choice: IntArray, limits: Limits) -> FloatArray:
     """Return a bound on the expected number of actions under the choices, whatever nature does."""
-    prepared, order = model.prepared, model.fresh_order
-    sets: Sets = model.sets._replace(paid=np.ones(len(prepared.cost)))
-    acting, one = ~prepared.is_goal, np.ones(prepared.n_actions)
-    worst, nature = np.empty(prepared.n_actions), prepared.probability.copy()
+    prepared, acting, nature = model.prepared, ~model.prepared.is_goal, model.prepared.probability.copy()
+    one, counting = np.ones(prepared.n_actions), model.sets._replace(paid=np.ones(len(prepared.cost)))
     for _ in range(ROUNDS):
         count = evaluate_policy(_against(prepared, nature), one, choice, limits)
-        worst_means(sets, count, order, worst, nature)
+        worst = _worst_means(Uncertain(prepared, counting), count, nature)
         if (worst[choice[acting]] <= count[acting] + COUNTED).all():
             return np.asarray(MORE * count)
     raise PrudentError(

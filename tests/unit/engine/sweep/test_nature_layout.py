@@ -5,9 +5,9 @@ import pytest
 
 import prudent
 from prudent.engine.prepare import prepare
-from prudent.engine.sweep import robust
-from prudent.engine.sweep.robust import robust_sweep
-from prudent.engine.sweep.robust_layout import shared
+from prudent.engine.sweep import nature_layout
+from prudent.engine.sweep.against_nature import robust_sweep
+from prudent.engine.sweep.nature_layout import shared
 from prudent.engine.uncertain import uncertain
 from prudent.engine.values.robust_cost import worst_expected_cost
 from prudent.runtime.limits import Limits
@@ -31,15 +31,15 @@ def test_lists_that_actions_share_change_nothing():
     assert short.n_nodes > plain.n_nodes
     assert len(short.sets.cost) < len(plain.sets.cost) / 2
     one, other = swept(plain), swept(short)
-    for name in ("excess", "below", "mean"):
+    for name in ("excess", "low", "mean"):
         assert getattr(other, name) == pytest.approx(getattr(one, name), rel=1e-12, abs=1e-12), name
 
 
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
-    monkeypatch.setattr(robust, "ENOUGH", 1)
+    monkeypatch.setattr(nature_layout, "ENOUGH", 1)
     model = laid_out()[1]
     one, other = swept(model), swept(model, threads=3)
-    for name in ("excess", "below", "mean", "choice"):
+    for name in ("excess", "low", "mean", "choice"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
 
 

@@ -1,24 +1,33 @@
-"""The layout of a model for sweeps against nature.
+"""A model laid out for sweeps against nature, and the levels settled: in all states, for any question.
 
 As in a sweep of one model, an outcome list that several actions share, intervals included, becomes a node of its own,
 to which they lead by one sure step: nature chooses for all of them at once.
+
+Without cycles levels are settled in long tiles, each state no further than a run can have left there.  With cycles a
+tile is as long as the least cost above 0, so that states look only at earlier tiles, or at states at no cost from them.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.uncertain import Uncertain, with_spare
-from prudent.kernels.free_cycles import Dense
 from prudent.kernels.nature import Sets
-from prudent.kernels.robust_levels import AHEAD, Scratch
-from prudent.models.rows import IntArray, ranges
+from prudent.kernels.nature_levels import AHEAD, Dense, Scratch
+from prudent.kernels.nature_sweep import Follow, Plan, settle_backwards, settle_blocks
+from prudent.kernels.team import new_counters
+from prudent.models.rows import ranges
+from prudent.runtime.team import side_by_side
 
-__all__ = ["error_of", "largest_block", "new_scratch", "shared", "tile_of"]
+__all__ = ["Levels", "error_of", "largest_block", "shared"]
 
-LONGEST, BATCH = 1024, 2**26
-"""The most levels of a tile, and its most outcomes times levels: some tenths of a second."""
+AT_ONCE, LONGEST, BATCH = 16, 1024, 2**26
+"""The fewest and the most levels that are settled at once, and the most outcomes times levels: some tenths of a second.
+"""
+
+ENOUGH = 250_000
+"""Outcomes times levels for each thread to be worth starting: about a millisecond."""
 
 CYCLES = 1e-9
 """The addition to the error if there are free cycles."""
@@ -41,19 +50,41 @@ def shared(model: Uncertain) -> Uncertain:
     return Uncertain(prepared, with_spare(Sets(*rows, nodes.probability, high, none, none, none)))
 
 
-def tile_of(model: Uncertain) -> int:
-    """Return how many levels are settled at once."""
-    prepared = model.prepared
-    tile = LONGEST if prepared.acyclic else min(prepared.cost_range[0], LONGEST)
-    return max(min(tile, BATCH // max(len(model.sets.cost), 1)), 1)
+@dataclass
+class Levels:
+    """Settles levels of a model for a question, with up to so many threads."""
+
+    model: Uncertain
+    threads: int
+    at_once: int = field(init=False)  # the most levels to settle in one call
+    _scratch: list[Scratch] = field(init=False)  # of each thread
+
+    def __post_init__(self) -> None:
+        prepared = self.model.prepared
+        width = LONGEST if prepared.acyclic else min(prepared.cost_range[0], LONGEST)
+        width = max(min(width, BATCH // max(len(self.model.sets.cost), 1)), 1)
+        self.at_once = max(width, AT_ONCE)
+        width = self.at_once if prepared.acyclic else width
+        lanes = max(min(self.threads, self.model.order.width), 1) if prepared.acyclic else 1
+        self._scratch = [_scratch(self.model, width) for _ in range(lanes)]
+
+    def settle(self, question: Plan | Follow, first: int, last: int) -> None:
+        """Settle the levels from ``first`` to ``last``."""
+        model, prepared, sets = self.model, self.model.prepared, self.model.sets
+        if not prepared.acyclic:
+            settle_blocks(*prepared.free_blocks[:2], first, last, question, sets, self._scratch[0])
+            return
+        counters, about = new_counters(), (model.order.backwards, first, last, model.least_spent, question, sets)
+        lanes = max(min(len(self._scratch), (last - first) * len(sets.cost) // ENOUGH), 1)
+        side_by_side(lanes, lambda lane: settle_backwards(counters, *about, self._scratch[lane]))
 
 
-def new_scratch(model: Uncertain, orders: tuple[IntArray, IntArray], tile: int) -> Scratch:
-    """Return the arrays for one thread; threads share the orders, since only one thread at a time has an action."""
+def _scratch(model: Uncertain, width: int) -> Scratch:
+    """Return the arrays for one thread."""
     most_actions = int(np.diff(model.sets.action_start).max(initial=1))
     most_outcomes = int(np.diff(model.sets.outcome_start).max(initial=1))
-    sizes = [most_outcomes] * 2 + [AHEAD] * 5 + [most_actions * tile] + [tile] * 3
-    return Scratch(*orders, *map(np.empty, sizes), dense=_dense(model), width=tile)  # type: ignore[misc, arg-type]
+    sizes = [most_outcomes] * 2 + [AHEAD] * 5 + [width] * 3 + [(most_actions, width)]
+    return Scratch(*map(np.empty, sizes), dense=_dense(model))  # type: ignore[misc, arg-type]
 
 
 def largest_block(model: Uncertain) -> int:
