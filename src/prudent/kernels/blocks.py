@@ -372,17 +372,6 @@ def claim_factors(counters, arcs, choice, gaps, values, least, most):
                     most[share] = min(most[share], needed / fall)
 
 
-@njit(cache=True, nogil=True)
-def range_of_ratios(counters, above, below, least, most):
-    """Fill in, for each share of the states, the least and the largest ratio of two values, 1 where both are 0."""
-    for share in drawn(counters, len(least)):
-        low, high = np.inf, 0.0
-        for s in range(share * SHARE, min((share + 1) * SHARE, len(below))):
-            ratio = above[s] / below[s] if below[s] > 0.0 else 1.0
-            low, high = min(low, ratio), max(high, ratio)
-        least[share], most[share] = low, high
-
-
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def added(a, b, up):
     """Return a sum rounded up or down; exact where it is a float.  Its remainder is Knuth's."""

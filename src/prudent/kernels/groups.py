@@ -4,7 +4,6 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.blocks import solve_block
-from prudent.kernels.questions import has_mean
 from prudent.kernels.stretches import FAST, NEVER, add_outcome
 from prudent.kernels.sweep import lower_block
 
@@ -12,7 +11,7 @@ from prudent.kernels.sweep import lower_block
 @njit(cache=True, nogil=True, fastmath=FAST)
 def settle_group(question, work, strip, values, scratch, free, group):
     """Settle a plan or a bound in a group, for a whole tile: known parts first, then level by level."""
-    (terms, tie, known), (first, last, _, _, _), plan = question, strip, has_mean(question)
+    (terms, tie, known), (first, last, _, _, _), plan = question, strip, len(values.mean) > 1
     outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
     probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
     row, means, excesses = values.row, values.mean, values.excess

@@ -89,25 +89,22 @@ def node_layers(counters, part, after, backwards, arc_start, successor, cost, la
             for o in range(arc_start[s], arc_start[s + 1]):
                 t = successor[o]
                 if t >= n_states:
-                    if layer[t] < 0:  # several threads may find it: they find the same
-                        place_node(t, arc_start, successor, layer, last)
                     if delay[s] + cost[o] < delay[t]:
                         lower_atomically(delay, t, delay[s] + cost[o])
-            place_node(s, arc_start, successor, layer, last)
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def place_node(s, arc_start, successor, layer, last):
-    """Put a node into the layer after those it leads to, whose layers are known."""
-    far = 0
-    for o in range(arc_start[s], arc_start[s + 1]):
-        far = max(far, layer[successor[o]] + 1)
-    if last[s] < far:
-        raise_atomically(last, s, far)
-    for o in range(arc_start[s], arc_start[s + 1]):
-        if last[successor[o]] < far:
-            raise_atomically(last, successor[o], far)
-    layer[s] = far
+            # Shared lists come before the states that have them; several threads may find one: they find the same.
+            for at in range(arc_start[s], arc_start[s + 1] + 1):
+                node = successor[at] if at < arc_start[s + 1] else s
+                if node != s and (node < n_states or layer[node] >= 0):
+                    continue
+                far = 0
+                for o in range(arc_start[node], arc_start[node + 1]):
+                    far = max(far, layer[successor[o]] + 1)
+                if last[node] < far:
+                    raise_atomically(last, node, far)
+                for o in range(arc_start[node], arc_start[node + 1]):
+                    if last[successor[o]] < far:
+                        raise_atomically(last, successor[o], far)
+                layer[node] = far
 
 
 @njit(cache=True, nogil=True)

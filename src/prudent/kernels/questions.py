@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
 
 from prudent.kernels.choices import Choices
 
@@ -99,14 +98,3 @@ def at_goal(terms, b):
 # The steps of questions make no arrays, so they need not count references.
 STEP: Any = {"nogil": True, "fastmath": {"contract"}, "_nrt": False}
 """How the steps of questions are compiled; fused multiply-adds round once where two steps round twice."""
-
-
-def has_mean(question):
-    """Return in a kernel whether a question has a second field, the mean."""
-
-
-@overload(has_mean)
-def _has_mean(question):
-    if class_of(question) is Bound:
-        return lambda question: False
-    return lambda question: True

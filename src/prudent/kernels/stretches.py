@@ -135,14 +135,6 @@ def copy(table, to, n, source, at):
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def add_stretch(total, begin, end, p, table, at):
-    """Add ``p`` times the stretch of ``table`` that begins ``at`` to ``total[begin:end]``."""
-    first, back = np.uint64(begin), np.uint64(at)  # unsigned, so never an index from the end: it vectorises
-    for i in range(np.uint64(max(end - begin, 0))):
-        total[first + i] += p * table[back + i]
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def add_outcome(total, begin, end, p, without, slope, rest, table, at, last):
     """Add an outcome's part to ``total[begin:end]``; ``rest`` is what the outcome leaves of the first budget.
 
@@ -151,13 +143,9 @@ def add_outcome(total, begin, end, p, without, slope, rest, table, at, last):
     gone = begin + min(max(1 - rest, 0), end - begin)
     for i in range(begin, gone):
         total[i] += p * (without - slope * (rest + i - begin))
-    add_stretch(total, gone, min(end, begin + last - rest), p, table, at + rest + gone - begin)
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def whole(n):
-    """Return a number of levels in whole blocks."""
-    return (n + LANES - 1) // LANES * LANES
+    first, back = np.uint64(gone), np.uint64(at + rest + gone - begin)  # unsigned, so it vectorises
+    for i in range(np.uint64(max(min(end, begin + last - rest) - gone, 0))):
+        total[first + i] += p * table[back + i]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
@@ -218,7 +206,7 @@ def add_up(
         if len(ends) == 0 or ends[t] > rest:
             p[count], at[count] = probability[i], row[t] + shift + rest
             count += 1
-    begin, n = begin + lower, whole(n - lower)
+    begin, n = begin + lower, (n - lower + LANES - 1) // LANES * LANES
     j, fresh = 0, True
     while j + 5 <= count:
         add_five(total, begin, n, fresh, value, table, p, at, j)
@@ -237,14 +225,6 @@ def fill(table, begin, end, value):
     """Set a stretch to a value."""
     for i in range(np.uint64(begin), np.uint64(max(begin, end))):
         table[i] = value
-
-
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
-def fill_without(table, row, b, n, without, slope):
-    """Set a node's values for the budgets ``b:b + n``, none of them above 0."""
-    at = np.uint64(row + b)
-    for i in range(np.uint64(max(n, 0))):
-        table[at + i] = without - slope * (b + np.int64(i))
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -298,7 +278,9 @@ def begin_row(table, row, delay, back, without, slope, ring, before, at, tile, s
     """Put into a node's shared row what the levels of a strip and those before the tile have without being settled."""
     (first, last), (begin, end) = tile, strip
     low = first - back if begin == first else begin
-    fill_without(table, row, low - delay, min(end, delay + 1) - low, without, slope)
+    b, at_first = low - delay, np.uint64(row + low - delay)
+    for i in range(np.uint64(max(min(end, delay + 1) - low, 0))):  # no budget is left
+        table[at_first + i] = without - slope * (b + np.int64(i))
     if goal:
         fill(table, row + max(low - delay, 1), row + end - delay, 0.0)
     elif ring[0] > 0:

@@ -23,8 +23,8 @@ from numba.extending import overload
 
 from prudent.kernels.choices import look_up
 from prudent.kernels.groups import settle_group
-from prudent.kernels.questions import STEP, Bound, Given, Plan, at_goal, class_of, has_mean
-from prudent.kernels.stretches import FAST, LANES, Strip, add_up, begin_row, copy, fill, hand_on, kept_place, whole
+from prudent.kernels.questions import STEP, Bound, Given, Plan, at_goal, class_of
+from prudent.kernels.stretches import FAST, LANES, Strip, add_up, begin_row, copy, fill, hand_on, kept_place
 from prudent.kernels.team import draw, finish, wait_for
 
 
@@ -38,7 +38,7 @@ def settle_nodes(question, work, strip, values, scratch, begin, end):
     excess_before, mean_before, known = values.excess_before, values.mean_before, question.known
     base, base_mean, terms = known.excess, known.mean, question.terms
     hands_on, ring = values.kept > 0 and strip.last < values.final, (values.kept, block, len(delay) * block)
-    tile, within, filled, with_mean = strip[:2], strip[2:4], values.front >= 0, has_mean(question)
+    tile, within, filled, with_mean = strip[:2], strip[2:4], values.front >= 0, len(means) > 1
     for group in range(begin, end):
         s = group_node[group_start[group]]
         since, here, place, goal = delay[s], rows[s] + strip.shift, s * block, action_start[s] == action_start[s + 1]
@@ -127,9 +127,10 @@ def least_excess(question, work, shift, values, scratch, s, b, n):
     terms, _, known = question
     base, worst, p, at = known.excess, known.worst, scratch.p, scratch.at
     unsafe, row = min(max(worst[s] - b, 0), n), 0
+    whole = (unsafe + LANES - 1) // LANES * LANES
     for a in range(start, stop if unsafe > 0 else start):
         if work.left_out[a]:
-            fill(k, row, row + whole(unsafe), np.inf)
+            fill(k, row, row + whole, np.inf)
         else:
             add_up(
                 k, row, unsafe, terms.accrual * mean_cost[a], outcome_start[a], outcome_start[a + 1], b, probability,
@@ -138,10 +139,10 @@ def least_excess(question, work, shift, values, scratch, s, b, n):
         row += length
         if a + 1 == stop:
             while row % (4 * length) > 0:
-                fill(k, row, row + whole(unsafe), np.inf)
+                fill(k, row, row + whole, np.inf)
                 row += length
         if row % (4 * length) == 0:
-            lower_to_four(k, row - 4 * length, length, least, next_least, chosen, whole(unsafe))
+            lower_to_four(k, row - 4 * length, length, least, next_least, chosen, whole)
     fill(least, unsafe, n, 0.0)
     return unsafe
 
@@ -325,7 +326,7 @@ def settle(question, work, tiles, values, free, parts, scratch, lane):
             low, n = strip.low - tiles.first, strip.high - strip.low
             at = values.row[tiles.start] + strip.shift + strip.low
             copy(tiles.excess, low, n, values.excess, at)
-            if has_mean(question):
+            if len(values.mean) > 1:
                 copy(tiles.mean, low, n, values.mean, at)
         finish(tiles.counters[k])
         k, layer, begin, end, strip = next_part(parts, tiles, values.front, k, layer)

@@ -109,7 +109,7 @@ class Explored(ByBudget):
         swept = self.swept
         if not swept.measured:
             return backward_from_each(BudgetPolicy.of_rows(self.prepared, swept.choice), self.expected)
-        _, more = range_of(self.expected.upper, self.expected.value, self.prepared.threads)
+        _, more = range_of(self.expected.upper, self.expected.value)
         above = np.multiply(
             swept.excess, more * (1 + swept.lost), out=np.zeros(len(swept.excess)), where=swept.excess > 0
         )

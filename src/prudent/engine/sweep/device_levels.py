@@ -75,7 +75,7 @@ class DeviceLevelSweep(Backend):
             entry, without = up(policy.entry.astype(kind, copy=False)), up(policy.without.astype(kind))
             self._looked_up = rows.state, entry, *ranges, policy.stride, without
         self._mean_cost = rows.mean_cost if question.mean_cost is None else rows.by_action_place(question.mean_cost)
-        self._sure = question.sure(prepared.threads)
+        self._sure = question.sure
         if bounded:
             self._low = device.new(pairs, np.float64)
             self._low[:n] = rows.by_place(base.low)

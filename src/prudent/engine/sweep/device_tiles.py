@@ -60,7 +60,7 @@ class DeviceTileSweep(Backend):
         self._tables = [device.new(n * self._width if used else 1, np.float64) for used in (True, aims.plan)]
         self._lost = device.new(1, np.float64)
         self._policy = DevicePolicy(device, task, self.tile, late) if aims.plan else None
-        self._sure = question.sure(prepared.threads)
+        self._sure = question.sure
         past, about = tiling.back, (question.terms.slope, aims.plan, self._model.delay)
         self._kernels.each("fill_past", n * past, 1 - past, past, self._width, *about, *self._base, *self._tables)
 

@@ -156,7 +156,7 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     found[0, begin:end] = excess[row[start] : row[start] + size[start]]
     found[2, begin:end] = mean[row[start] : row[start] + size[start]]
     error = tiling.error(np.arange(begin, end))
-    found[1, begin:end] = question.bound(found[0, begin:end], question.sure(prepared.threads), error)
+    found[1, begin:end] = question.bound(found[0, begin:end], question.sure, error)
     lost = (1 + float(scratch.lost[0])) ** tiling.sums * (1 + float(error.max())) - 1
     without = (least.choice - prepared.action_start[:-1]).astype(kind)
     choices = Choices(entry, first, focus.low, focus.high, 1, without)

@@ -155,7 +155,7 @@ class LevelSweep(Backend):
             columns=prepared.n_states,
             choice=task.first_choice[0].copy(),
         )
-        self._sure = question.sure(prepared.threads)
+        self._sure = question.sure
 
     @classmethod
     def outcomes(cls, prepared: Prepared) -> int:

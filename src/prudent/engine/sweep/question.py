@@ -58,11 +58,12 @@ class Question:
         """Whether actions are chosen."""
         return self.aims.plan and self.policy is None
 
-    def sure(self, threads: int) -> float:
+    @property
+    def sure(self) -> float:
         """Return by which factor the bound on U without budget differs from U, at most; 1 unless both are swept."""
         if self.aims != BOTH:
             return 1.0
-        return range_of(self.base.low, self.base.excess, threads)[0 if self.policy is None else 1]
+        return range_of(self.base.low, self.base.excess)[0 if self.policy is None else 1]
 
     def bound(self, excess: FloatArray, sure: float, error: FloatArray) -> FloatArray:
         """Return the bound on U, given its relative rounding error: from below, but from above for a given policy."""

@@ -121,7 +121,7 @@ class TileSweep(Backend):
         assert found is not None, "it serves only models that are laid out for it"
         self.tiling = found
         task, prepared, question = self.task, self.task.prepared, self.task.question
-        self._sure = question.sure(prepared.threads)
+        self._sure = question.sure
         # Memory is taken only when it is written to, so the table may begin long.
         rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if question.chooses else 1
         self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))

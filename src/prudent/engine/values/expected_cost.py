@@ -96,7 +96,6 @@ from prudent.kernels.blocks import (
     claim_factors,
     enclose,
     improved,
-    range_of_ratios,
     take_better,
     variance_costs,
 )
@@ -432,11 +431,10 @@ class Equations:
         return factor if factor <= float(most.min()) * (1 - CLOSE) else np.inf
 
 
-def range_of(above: FloatArray, below: FloatArray, threads: int) -> tuple[float, float]:
+def range_of(above: FloatArray, below: FloatArray) -> tuple[float, float]:
     """Return the least and the largest ratio of values, such as bounds, to others; it is 1 where those are 0."""
-    least, most = np.empty((2, -(-len(below) // SHARE)))
-    in_parts(threads, range_of_ratios, len(below), above, below, least, most)
-    return float(least.min()), float(most.max())
+    ratio = np.divide(above, below, out=np.ones(len(below)), where=below > 0)
+    return float(ratio.min()), float(ratio.max())
 
 
 def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
