@@ -47,7 +47,7 @@ def arrivals_of(policy: BudgetPolicy, played: BoolArray, left_out: FloatArray | 
     state, starts, alone = _sections(prepared, met)
     place = np.full(prepared.n_states, -1, dtype=np.int32)
     place[state] = np.arange(len(state), dtype=np.int32)
-    most = int(prepared.cost.max(initial=0))
+    most = prepared.cost_range[1]
     kind = next(kind for kind in (np.uint8, np.uint16, np.int64) if most <= np.iinfo(kind).max)
     types = np.empty(0, dtype=choice_type(prepared)), np.empty(0, dtype=kind)
     block_start, _, block_of = prepared.free_blocks

@@ -265,7 +265,9 @@ def _by_state(
     later = max(top - limit, 0)
     arriving, there, latest = np.zeros((layers, later)), np.zeros(n), np.zeros(n, dtype=np.int64)
     passed = Passed(np.zeros(prepared.n_actions), arriving, there, latest, np.zeros(later), weight)
-    spans, pace, done = Spans(first, last, STRETCH * row, mass, fresh), Pace(n, limits), 0
+    spans, done = Spans(first, last, STRETCH * row, mass, fresh), 0
+    work = (totals + int(size.sum())) * STRETCH * len(prepared.cost) / prepared.n_actions  # outcomes times levels
+    pace = Pace(LevelSweep.batch * n / work, limits)
     with Progress(FOLLOWING, total=n, unit="states") as progress:
         while done < n:
             go_on(limits, FOLLOWING)
