@@ -23,7 +23,7 @@ def too_large(monkeypatch):
     """Let no policy be followed."""
     room = prudent.policies.forwards.NUMBERS
     monkeypatch.setattr("prudent.policies.forwards.NUMBERS", 100)
-    monkeypatch.setattr("prudent.policies.forwards.STEPS", 10)
+    monkeypatch.setattr("prudent.policies.forwards._by_state", lambda *_: None)
     return lambda: monkeypatch.setattr("prudent.policies.forwards.NUMBERS", room)
 
 

@@ -24,12 +24,13 @@ class Arrivals(NamedTuple):
     cost: np.ndarray  # (n_arcs,)
     number: np.ndarray  # (n_arcs,)  the action's number within its state
     probability: np.ndarray  # (n_arcs,)
-    left_out: np.ndarray  # (n_arcs,)  what rounding left out of the cost; empty if not needed
+    left_out: np.ndarray | None  # (n_arcs,)  what rounding left out of the cost
     part_start: np.ndarray  # (n_parts + 1,)  the places where parts begin
     needed: np.ndarray  # (n_parts,)  how many parts of the same level must be done before
     changing_start: np.ndarray  # (n_parts + 1,)  where the changing places of each part begin
     cycle_start: np.ndarray  # (n_parts + 1,)  the free cycles of a part: cycle[cycle_start[i]:cycle_start[i + 1]]
     cycle: np.ndarray  # blocks of the free arcs
+    start: int  # the place where a run begins
 
 
 @njit(cache=True)
@@ -89,7 +90,8 @@ def collect(rows, costs, left_out, played, state, place, changing, block_of, num
     for r in range(n, n_places):
         arc_start[r + 1] = min(arc_start[r] + piece, at)
         sure_stop[r] = min(max(unsure[n], arc_start[r]), arc_start[r + 1])
-    source, probabilities, rest = np.empty(at, dtype=np.int32), np.empty(at), np.empty(at if len(left_out) > 0 else 0)
+    source, probabilities = np.empty(at, dtype=np.int32), np.empty(at)
+    rest = None if left_out is None else np.empty(at)
     new_cost, number = np.empty(at, dtype=cost_type.dtype), np.empty(at, dtype=number_type.dtype)
     for i in range(n):
         first, fill = action_start[state[i]], unsure if changing[i] else sure
@@ -102,22 +104,22 @@ def collect(rows, costs, left_out, played, state, place, changing, block_of, num
                         at = fill[r]
                         fill[r] += 1
                         source[at], number[at], new_cost[at], probabilities[at] = i, a - first, cost[o], probability[o]
-                        if len(rest) > 0:
+                        if rest is not None:
                             rest[at] = left_out[o]
     return arc_start, sure_stop, source, new_cost, number, probabilities, rest
 
 
 @njit(cache=True)
-def keep_played(arrivals, without):
+def keep_played(arrivals, left_out, without):
     """Keep, in place, the arcs of actions that are played without budget; return their starts."""
     state, arc_start, sure_stop, source = arrivals.state, arrivals.arc_start, arrivals.sure_stop, arrivals.source
-    cost, number, probability, left_out = arrivals.cost, arrivals.number, arrivals.probability, arrivals.left_out
+    cost, number, probability = arrivals.cost, arrivals.number, arrivals.probability
     kept, start = 0, np.zeros_like(arc_start)
     for r in range(len(arc_start) - 1):
         for i in range(arc_start[r], arc_start[r + 1]):
             if i < sure_stop[r] or number[i] == without[state[source[i]]]:
                 source[kept], cost[kept], probability[kept] = source[i], cost[i], probability[i]
-                if len(left_out) > 0:
+                if left_out is not None:
                     left_out[kept] = left_out[i]
                 kept += 1
         start[r + 1] = kept

@@ -15,7 +15,7 @@ from numba import njit
 from prudent.kernels.blocks import Arcs, eliminate, place_block, visits
 from prudent.kernels.choices import look_up
 from prudent.kernels.intrinsics import prefetch
-from prudent.kernels.sweep import AHEAD, FAST, Costs
+from prudent.kernels.sweep import AHEAD, FAST
 from prudent.kernels.team import draw, finish, wait_for
 
 CLOSE, LESS = 1e-6, 1e-3
@@ -36,13 +36,17 @@ class Flow(NamedTuple):
     number: np.ndarray  # by level modulo the window and place: the number of the action played, where it changes
     window: int
     layers: int
+    met: np.ndarray  # (n_met,)  the mass met at each place
+    played: np.ndarray  # (n_actions,)
+    alone: bool  # whether one thread does all parts
 
 
 class Circling(NamedTuple):
     """The arrays of free cycles, which are solved by elimination, by one thread at a time."""
 
     arcs: Arcs
-    costs: Costs
+    outcome_start: np.ndarray  # (n_actions + 1,)
+    cost: np.ndarray  # (n_outcomes,)
     chosen: np.ndarray  # (n_states,)
     k: np.ndarray  # (n_actions,)  zeros
     row: np.ndarray  # (n_states,)  zeros
@@ -51,84 +55,88 @@ class Circling(NamedTuple):
 class Ended(NamedTuple):
     """What has ended so far."""
 
+    tolerance: float  # the mass that may stay under way
     total: np.ndarray  # (layers, n_levels)  by level
     sums: np.ndarray  # (3,)  in all; the mass under way when it was last counted, at first infinite; ended since then
     stop: np.ndarray  # (1,)  the number of levels after which little is under way; 0 before
 
 
-@njit(cache=True, nogil=True)
-def pull(arrivals, circling, choices, level, tolerance, first, last, start, flow, met, played, ended, counters):
-    """Follow a policy on the levels ``first:last`` after all before them: one thread's share.
+@njit(cache=True, nogil=True, _nrt=False)
+def pull(arrivals, circling, choices, level, levels, flow, ended, counters):
+    """Follow a policy on the given levels, from the first until the last, after all before: one thread's share.
 
     The expected number of plays of action ``a`` is added to ``played[a]``; but where a state plays only one, to
     ``met[place]``.
     """
-    part_start, needed, changing_start = arrivals.part_start, arrivals.needed, arrivals.changing_start
-    cycle_start, cycle, n_parts, n = arrivals.cycle_start, arrivals.cycle, len(needed), len(arrivals.arc_start) - 1
-    mass, _, window, layers = flow
+    n_parts, n = len(arrivals.needed), len(arrivals.arc_start) - 1
+    drawn = -1
     while True:
-        drawn = draw(counters)
-        t, part = first + drawn // (n_parts + 1), drawn % (n_parts + 1)
-        if t >= last:
+        drawn = drawn + 1 if flow.alone else draw(counters)
+        t, part = levels[0] + drawn // (n_parts + 1), drawn % (n_parts + 1)
+        if t >= levels[1]:
             return
-        wait_for(counters, drawn - part + (needed[part] if part < n_parts else n_parts))
+        if not flow.alone:
+            wait_for(counters, drawn - part + (arrivals.needed[part] if part < n_parts else n_parts))
         if ended.stop[0] > 0:
             finish(counters)
             return
-        if part == n_parts:
-            end_level(arrivals, circling, choices, level, tolerance, t, flow, ended)
-            finish(counters)
-            continue
-        begin, end, line = part_start[part], part_start[part + 1], t % window * n
-        changing = arrivals.changing[changing_start[part] : changing_start[part + 1]]
-        choose(arrivals.state, changing, choices, level - t, line, flow.number)
-        entered = start if t == 0 else -1
-        if layers == 1:
-            arrive(arrivals, entered, t, begin, end, flow)
+        if part < n_parts:
+            begin, end, line = arrivals.part_start[part], arrivals.part_start[part + 1], t % flow.window * n
+            first, last = arrivals.changing_start[part], arrivals.changing_start[part + 1]
+            choose(arrivals, choices, level - t, first, last, line, flow.number)
+            arrive(arrivals, arrivals.left_out, t, begin, end, flow)
+            for i in range(arrivals.cycle_start[part], arrivals.cycle_start[part + 1]):
+                circle(arrivals.place, circling, choices, level - t, arrivals.cycle[i], line, flow)
+            for r in range(begin, min(end, len(flow.met))):
+                flow.met[r] += flow.mass[(line + r) * flow.layers]
+            for i in range(first, last):
+                r = arrivals.changing[i]
+                a = circling.arcs.action_start[arrivals.state[r]] + flow.number[line + r]
+                flow.played[a] += flow.mass[(line + r) * flow.layers]
         else:
-            arrive_with_moments(arrivals, entered, t, begin, end, flow)
-        for i in range(cycle_start[part], cycle_start[part + 1]):
-            circle(arrivals.place, circling, choices, level - t, cycle[i], line, flow)
-        for r in range(begin, min(end, len(met))):
-            met[r] += mass[(line + r) * layers]
-        for r in changing:
-            played[circling.arcs.action_start[arrivals.state[r]] + flow.number[line + r]] += mass[(line + r) * layers]
-        finish(counters)
+            end_level(arrivals, circling, choices, level, t, flow, ended)
+        if not flow.alone:
+            finish(counters)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
-def choose(state, changing, choices, b, line, number):
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def choose(arrivals, choices, b, first, last, line, number):
     """Look up the actions that are played on one level, at places that play several."""
-    entry, first, low, high, stride, without = choices
-    for r in changing:
-        number[line + r] = look_up(entry, first, low, high, stride, without, b, state[r])
+    entry, start, low, high, stride, without = choices
+    for i in range(first, last):
+        r = arrivals.changing[i]
+        number[line + r] = look_up(entry, start, low, high, stride, without, b, arrivals.state[r])
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
-def arrive(arrivals, entered, t, begin, end, flow):
-    """Add up the mass that arrives on one level, at the places ``begin:end``; a run begins at ``entered``."""
-    arc_start, sure_stop, source, cost = arrivals.arc_start, arrivals.sure_stop, arrivals.source, arrivals.cost
-    probability, playing, mass, number, window = (
-        arrivals.probability,
-        arrivals.number,
-        flow.mass,
-        flow.number,
-        flow.window,
-    )
-    n, line, one = np.uint64(len(arc_start) - 1), t % window, np.uint64(1)
-    nothing, last = np.uint64(len(mass) - 1), np.uint64(max(arc_start[end] - 1, 0))
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+def arrive(arrivals, left_out, t, begin, end, flow):
+    """Add up the mass that arrives on one level, at the places ``begin:end``, with moments of what was ``left_out``."""
+    arc_start, source, cost = arrivals.arc_start, arrivals.source, arrivals.cost
+    mass, number, window = flow.mass, flow.number, flow.window
+    layers, one, two = np.uint64(1 if left_out is None else 3), np.uint64(1), np.uint64(2)
+    n, line, entered = np.uint64(len(arc_start) - 1), t % window, arrivals.start if t == 0 else -1
+    nothing, last = np.uint64(len(mass)) - layers, np.uint64(max(arc_start[end] - 1, 0))
     for r in range(np.uint64(begin), np.uint64(end)):
-        total, stop = 1.0 if np.int64(r) == entered else 0.0, np.uint64(sure_stop[r])
-        for i in range(np.uint64(arc_start[r]), stop):
-            prefetch(mass, place_of(line, window, n, cost, source, min(i + AHEAD, last)))
-            total += probability[i] * mass[place_of(line, window, n, cost, source, i)]
-        for i in range(stop, np.uint64(arc_start[r + one])):
+        total, mean, square = 1.0 if np.int64(r) == entered else 0.0, 0.0, 0.0
+        sure = np.uint64(arrivals.sure_stop[r])
+        for i in range(np.uint64(arc_start[r]), np.uint64(arc_start[r + one])):
             soon = place_of(line, window, n, cost, source, min(i + AHEAD, last))
-            prefetch(mass, soon)
-            prefetch(number, soon)
-            at = place_of(line, window, n, cost, source, i)
-            total += probability[i] * mass[at if number[at] == playing[i] else nothing]
-        mass[np.uint64(line) * n + r] = total
+            prefetch(mass, layers * soon)
+            place = place_of(line, window, n, cost, source, i)
+            at = layers * place
+            if i >= sure:
+                prefetch(number, soon)
+                at = at if number[place] == arrivals.number[i] else nothing
+            p, m = arrivals.probability[i], mass[at]
+            total += p * m
+            if left_out is not None:
+                rest, moment = left_out[i], mass[at + one]
+                mean += p * (moment + m * rest)
+                square += p * (mass[at + two] + rest * (2.0 * moment + m * rest))
+        at = (np.uint64(line) * n + r) * layers
+        mass[at] = total
+        if left_out is not None:
+            mass[at + one], mass[at + two] = mean, square
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -138,38 +146,10 @@ def place_of(line, window, n, cost, source, i):
     return np.uint64(back if back >= 0 else back + window) * n + np.uint64(source[i])
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, _nrt=False)
-def arrive_with_moments(arrivals, entered, t, begin, end, flow):
-    """Do the same with the moments of what rounding left out."""
-    arc_start, sure_stop, source, cost = arrivals.arc_start, arrivals.sure_stop, arrivals.source, arrivals.cost
-    probability, playing, mass, number, window = (
-        arrivals.probability,
-        arrivals.number,
-        flow.mass,
-        flow.number,
-        flow.window,
-    )
-    n, line, left_out = np.uint64(len(arc_start) - 1), t % window, arrivals.left_out
-    one, two, three, last = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(max(arc_start[end] - 1, 0))
-    nothing = np.uint64(len(mass) - 3)
-    for r in range(np.uint64(begin), np.uint64(end)):
-        total, mean, square = 1.0 if np.int64(r) == entered else 0.0, 0.0, 0.0
-        for i in range(np.uint64(arc_start[r]), np.uint64(arc_start[r + one])):
-            prefetch(mass, three * place_of(line, window, n, cost, source, min(i + AHEAD, last)))
-            at = place_of(line, window, n, cost, source, i)
-            at = three * at if i < sure_stop[r] or number[at] == playing[i] else nothing
-            p, rest, m, moment = probability[i], left_out[i], mass[at], mass[at + one]
-            total += p * m
-            mean += p * (moment + m * rest)
-            square += p * (mass[at + two] + rest * (2.0 * moment + m * rest))
-        at = (np.uint64(line) * n + r) * three
-        mass[at], mass[at + one], mass[at + two] = total, mean, square
-
-
 @njit(cache=True, nogil=True)
 def circle(place, circling, choices, b, block, line, flow):
     """Turn what arrives in a block of states with free cycles among them into expected visits on this level."""
-    arcs, _, chosen, k, row = circling
+    arcs, chosen, k, row = circling.arcs, circling.chosen, circling.k, circling.row
     entry, first, low, high, stride, without = choices
     mass, layers = flow.mass, flow.layers
     begin, end = arcs.block_start[block], arcs.block_start[block + 1]
@@ -193,19 +173,18 @@ def circle(place, circling, choices, b, block, line, flow):
                 mass[(line + at) * layers + layer] = arcs.work[2, i]
 
 
-@njit(cache=True, nogil=True)
-def end_level(arrivals, circling, choices, level, tolerance, t, flow, ended):
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+def end_level(arrivals, circling, choices, level, t, flow, ended):
     """Add up the mass that ends on a level, and see whether little is left under way."""
-    total, sums, stop = ended
-    mass, _, window, layers = flow
+    tolerance, total, sums, stop = ended
     n = len(arrivals.arc_start) - 1
-    for layer in range(layers):
+    for layer in range(flow.layers):
         for goal in range(len(arrivals.state), n):
-            total[layer, t] += mass[(t % window * n + goal) * layers + layer]
+            total[layer, t] += flow.mass[(t % flow.window * n + goal) * flow.layers + layer]
     sums[0] += total[0, t]
     sums[2] += total[0, t]
     final = t + 1 == total.shape[1]
-    if 1.0 - sums[0] > 2.0 * tolerance + (CLOSE if final else 1e-12) or (t % (window // 8 + 1) > 0 and not final):
+    if 1.0 - sums[0] > 2.0 * tolerance + (CLOSE if final else 1e-12) or (t % (flow.window // 8 + 1) > 0 and not final):
         return
     left = sums[1] - sums[2]
     if (left <= tolerance and t >= level) or left <= max(LESS * sums[1], TINY):
@@ -223,8 +202,8 @@ def under_way(arrivals, circling, choices, level, t, flow, left_out, weight, arr
     and multiplied by the state's ``weight`` to ``ahead``, by level.
     """
     entry, first, low, high, stride, without = choices
-    arcs, (outcome_start, cost, _, _, _) = circling.arcs, circling.costs
-    mass, _, window, layers = flow
+    arcs, outcome_start, cost = circling.arcs, circling.outcome_start, circling.cost
+    mass, window, layers = flow.mass, flow.window, flow.layers
     state, n, left = arrivals.state, len(arrivals.arc_start) - 1, 0.0
     for back in range(min(window - 1, t + 1)):
         line = (t - back) % window * n
@@ -252,21 +231,21 @@ def under_way(arrivals, circling, choices, level, t, flow, left_out, weight, arr
 
 
 @njit(cache=True, nogil=True)
-def spread(arrivals, circling, choices, level, first, last, start, worst, seen, window, counters):
-    """Return the most levels that runs use which act on the levels ``first:last`` below the budget: one thread's share.
+def spread(arrivals, circling, choices, level, levels, worst, seen, counters):
+    """Return the most levels that runs use which act on the given levels below the budget: one thread's share.
 
     ``seen``, by level modulo the window and place, is 1 plus the number of the action played, 0 where no run can be;
     ``worst[s]`` is the worst case from state ``s`` once the budget is gone.
     """
     part_start, needed, cycle_start, cycle = arrivals.part_start, arrivals.needed, arrivals.cycle_start, arrivals.cycle
-    arcs, outcome_start, cost = circling.arcs, circling.costs.outcome_start, circling.costs.cost
+    arcs, outcome_start, cost = circling.arcs, circling.outcome_start, circling.cost
     entry, first_entry, low, high, stride, without = choices
     state, n_parts, n = arrivals.state, len(needed), len(arrivals.arc_start) - 1
-    most = 0
+    start, window, most = arrivals.start, len(seen) // n, 0
     while True:
         number = draw(counters)
-        t, part = first + number // n_parts, number % n_parts
-        if t >= last:
+        t, part = levels[0] + number // n_parts, number % n_parts
+        if t >= levels[1]:
             return most
         wait_for(counters, number - part + needed[part])
         begin, end, line = part_start[part], part_start[part + 1], t % window * n

@@ -1,7 +1,5 @@
 """The chain that a policy makes of the model, laid out by where its runs arrive."""
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 
 from prudent.engine.places import ENOUGH, PART
@@ -13,7 +11,7 @@ from prudent.kernels.places import cut
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.policies.policy import BudgetPolicy
 
-__all__ = ["Chain", "chain_of", "played_anywhere"]
+__all__ = ["arrivals_of", "lanes_of", "played_anywhere", "without_budget"]
 
 
 def played_anywhere(policy: BudgetPolicy) -> BoolArray:
@@ -23,40 +21,24 @@ def played_anywhere(policy: BudgetPolicy) -> BoolArray:
     return played
 
 
-@dataclass(frozen=True)
-class Chain:
-    """A policy's chain by where its runs arrive."""
-
-    arrivals: Arrivals
-    start: int  # the place of the start
-
-    @property
-    def n_places(self) -> int:
-        """The number of places."""
-        return len(self.arrivals.arc_start) - 1
-
-    def lanes(self, levels: int, threads: int) -> int:
-        """Return how many threads are worth starting for so many levels."""
-        needed = self.arrivals.needed
-        work, wide = int(self.arrivals.arc_start[-1]) * levels // ENOUGH, len(needed) / len(np.unique(needed))
-        return int(max(min(threads, work, np.ceil(wide)), 1))
-
-    def count(self, met: FloatArray, policy: BudgetPolicy, plays: FloatArray) -> None:
-        """Add the mass ``met`` at places that play one action to its plays; forget it."""
-        state = self.arrivals.state
-        met[self.arrivals.changing] = 0.0  # counted already
-        plays[policy.prepared.action_start[state] + policy.choices.without[state]] += met
-        met[:] = 0.0
-
-    def without_budget(self, without: IntArray) -> "Chain":
-        """Return the chain once no budget is left; it takes the memory of this one."""
-        old, arc_start = self.arrivals, keep_played(self.arrivals, without)
-        none = {"changing": old.changing[:0], "changing_start": np.zeros_like(old.changing_start)}
-        return replace(self, arrivals=old._replace(arc_start=arc_start, sure_stop=arc_start[1:], **none))
+def lanes_of(arrivals: Arrivals, levels: int, threads: int) -> int:
+    """Return how many threads are worth starting for so many levels."""
+    work = int(arrivals.arc_start[-1]) * levels // ENOUGH
+    if min(threads, work) <= 1:
+        return 1
+    wide = len(arrivals.needed) / len(np.unique(arrivals.needed))
+    return int(max(min(threads, work, np.ceil(wide)), 1))
 
 
-def chain_of(policy: BudgetPolicy, played: BoolArray, left_out: FloatArray) -> Chain:
-    """Return a policy's chain; ``left_out`` is by outcome, or empty."""
+def without_budget(arrivals: Arrivals, without: IntArray) -> Arrivals:
+    """Return the chain once no budget is left; it takes the memory of this one."""
+    arc_start = keep_played(arrivals, arrivals.left_out, without)
+    none = arrivals.changing[:0], np.zeros_like(arrivals.changing_start)
+    return arrivals._replace(arc_start=arc_start, sure_stop=arc_start[1:], changing=none[0], changing_start=none[1])
+
+
+def arrivals_of(policy: BudgetPolicy, played: BoolArray, left_out: FloatArray | None) -> Arrivals:
+    """Return a policy's chain, with what rounding left out of each outcome's cost if that is given."""
     prepared = policy.prepared
     rows = prepared.action_start, prepared.outcome_start, prepared.successor
     met = np.zeros(prepared.n_states, dtype=bool)
@@ -65,7 +47,7 @@ def chain_of(policy: BudgetPolicy, played: BoolArray, left_out: FloatArray) -> C
     state, starts, alone = _sections(prepared, met)
     place = np.full(prepared.n_states, -1, dtype=np.int32)
     place[state] = np.arange(len(state), dtype=np.int32)
-    most = int(prepared.cost.max(initial=0))
+    most = prepared.cost_range[1]
     kind = next(kind for kind in (np.uint8, np.uint16, np.int64) if most <= np.iinfo(kind).max)
     types = np.empty(0, dtype=choice_type(prepared)), np.empty(0, dtype=kind)
     block_start, _, block_of = prepared.free_blocks
@@ -76,14 +58,15 @@ def chain_of(policy: BudgetPolicy, played: BoolArray, left_out: FloatArray) -> C
     by_arc = collect(rows, costs, left_out, *about, *types, PART)
     arc_start = by_arc[0]
     part_start, needed = cut(np.append(starts, [len(state), len(arc_start) - 1]), alone, arc_start, PART)
-    circling = np.flatnonzero(np.diff(block_start)[block_of[state]] > 1)
-    cycle, first = np.unique(block_of[state[circling]], return_index=True)
-    order = np.argsort(first)
-    cycle_start = np.searchsorted(circling[first[order]], part_start)
+    cycle, first = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    if len(block_start) <= prepared.n_states:
+        circling = np.flatnonzero(np.diff(block_start)[block_of[state]] > 1)
+        cycle, first = np.unique(block_of[state[circling]], return_index=True)
+        order = np.argsort(first)
+        cycle, first = cycle[order], circling[first[order]]
     changing = np.flatnonzero(several)
-    parts = part_start, needed, np.searchsorted(changing, part_start), cycle_start, cycle[order]
-    arrivals = Arrivals._make((state, place, changing, *by_arc, *parts))
-    return Chain(arrivals, int(place[prepared.start]))
+    parts = part_start, needed, np.searchsorted(changing, part_start), np.searchsorted(first, part_start), cycle
+    return Arrivals._make((state, place, changing, *by_arc, *parts, int(place[prepared.start])))
 
 
 def _sections(prepared: Prepared, met: BoolArray) -> tuple[IntArray, IntArray, BoolArray]:

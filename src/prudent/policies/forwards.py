@@ -1,34 +1,33 @@
 """Following a policy forwards through the Markov chain that it makes of the model.
 
-Level by level, over the places where runs arrive (:mod:`prudent.kernels.arrivals`), on all threads; or, in a model
-without cycles, state by state to the end.
+In a model without cycles, state by state (:mod:`prudent.kernels.following`); else, or where that takes too much room,
+level by level, over the places where runs arrive (:mod:`prudent.kernels.inflow`), on all threads.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type, restrict
 from prudent.engine.room import shared_room
 from prudent.engine.sweep.estimate import FOLLOWED
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.values.bellman import costs_of, free_arcs
-from prudent.engine.values.worst_case import UNREACHED, most_levels, true_worst_case, worst_case_of
+from prudent.engine.values.bellman import free_arcs
+from prudent.engine.values.worst_case import UNREACHED, true_worst_case, worst_case_of
 from prudent.errors import TooLarge
-from prudent.kernels.ahead import push_on, reach_ahead
-from prudent.kernels.forwards import farthest, push
+from prudent.kernels.following import STRETCH, Moves, Passed, Spans, follow_ahead, reach_ahead
 from prudent.kernels.inflow import Circling, Ended, Flow, pull, spread, under_way
-from prudent.kernels.pairs import follow_pairs
 from prudent.kernels.team import new_counters
 from prudent.models.rows import BoolArray, FloatArray, IntArray
-from prudent.policies.arrivals import chain_of, played_anywhere
+from prudent.policies.arrivals import arrivals_of, lanes_of, played_anywhere, without_budget
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits, Pace, available_memory, go_on
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import side_by_side
 
-__all__ = ["MANY", "MISSING", "Followed", "followed", "most_spent"]
+__all__ = ["MISSING", "Followed", "followed", "most_spent"]
 
 MISSING = 1e-13
 """The probability still under way at which a forward pass stops by default."""
@@ -42,26 +41,8 @@ NUMBERS = FOLLOWED
 LEVELS = 20_000_000
 """Levels after which a forward pass stops in any case."""
 
-FEW = 2**24
-"""States times levels, to the end, above which a forward pass first tries to follow only the pairs that runs meet."""
-
-PAIRS = 2**23
-"""The most pairs of state and level under way at once, if pairs are followed one by one."""
-
-MANY = 2**12
-"""States from which on mass is pulled to where it arrives; with fewer, it is pushed on from states that have any."""
-
-ARC = 4 + 8 + 4 + 8 + 8
-"""The most bytes that a policy's chain takes for each arc."""
-
-STEPS = 2**26
-"""The most steps from pair to pair: a second or two."""
-
-WORTH = 256
-"""Outcomes times levels for each step from pair to pair: with fewer, stretches of levels are as fast."""
-
-FEWEST = 64
-"""Outcomes that take as long to follow as beginning a level does."""
+APART = 2**22
+"""Numbers up to which each state has a row of mass of its own; laying out rows that share room takes longer."""
 
 FOLLOWING = "following the policy"
 
@@ -108,64 +89,27 @@ def followed(
 ) -> Followed:
     """Follow a policy until at most ``tolerance`` is under way, or for ``most`` levels, within the limits."""
     prepared = policy.prepared
+    weight = np.zeros(prepared.n_states) if weight is None else weight
+    if prepared.acyclic:
+        left_out = prepared.left_out if layers > 1 else None
+        if (found := _by_state(policy, prepared.probability, left_out, most, weight, limits)) is not None:
+            total, passed = found
+            arriving = passed.arriving
+            return Followed(total, float(arriving[0].sum()), passed.played, arriving, passed.there, passed.ahead)
     played = played_anywhere(policy)
     window = int(prepared.cost[played[prepared.outcome_action]].max(initial=0)) + 1
     numbers = layers * window * prepared.n_states
-    # Level by level goes no further than is asked for.
-    if prepared.acyclic and (numbers > NUMBERS or most is None or not prepared.scale.rounded):
-        work = layers * prepared.n_states * (1 + most_levels(prepared))
-        if work > FEW and (found := _followed_ahead(policy, layers, limits)) is not None:
-            return found
     if numbers > NUMBERS:
         raise TooLarge(
             f"following the policy takes room for {numbers:,} numbers; {NUMBERS:,} are the most: use prudent.simulate"
         )
-    (allowed := limits or Limits.of(None, None)).check(8 * numbers, FOLLOWING, "use prudent.simulate")
+    (limits or Limits.of(None, None)).check(8 * numbers, FOLLOWING, "use prudent.simulate")
     if most is None:
         most = max(min(WORK // prepared.n_states, LEVELS), window, policy.level + 1)
-    weight = np.zeros(prepared.n_states) if weight is None else weight
-    copied = ARC * np.count_nonzero(played[prepared.outcome_action]) + 4 * window * prepared.n_states
-    way = _pulled if prepared.n_states >= MANY and 8 * numbers + copied <= allowed.memory else _pushed
-    return way(policy, played, window, layers, most, tolerance, weight, limits)
+    return _by_level(policy, played, window, layers, most, tolerance, weight, limits)
 
 
-def _pushed(
-    policy: BudgetPolicy,
-    played: BoolArray,
-    window: int,
-    layers: int,
-    most: int,
-    tolerance: float,
-    weight: FloatArray,
-    limits: Limits,
-) -> Followed:
-    """Follow a policy level by level, from the states that have any mass."""
-    prepared, arcs = policy.prepared, free_arcs(policy.prepared)
-    costs = costs_of(prepared, arcs)
-    mass = np.zeros((layers, prepared.n_states, window))
-    mass[0, prepared.start, 0] = 1.0
-    chosen, k = np.zeros(prepared.n_states, dtype=np.int64), np.zeros(prepared.n_actions)
-    row, plays = np.zeros(prepared.n_states), np.zeros(prepared.n_actions)
-    total, levels, missing = np.zeros((layers, 0)), 0, 1.0
-    pace = Pace(LevelSweep.batch / max(len(prepared.cost), FEWEST), limits)
-    with Progress(FOLLOWING, unit="levels") as progress:
-        while levels < most and missing > 0 and (missing > tolerance or levels <= policy.level):
-            go_on(limits, FOLLOWING)
-            more = min(most - levels, max(levels, 1024), pace.next(levels))
-            total = np.append(total, np.zeros((layers, more)), axis=1)
-            about = policy.choices, policy.level, tolerance, prepared.left_out
-            levels, missing = push(arcs, costs, *about, levels, mass, total, chosen, k, row, plays)
-            progress.at(levels)
-    if missing == 0:
-        return Followed.to_the_end(total[:, :levels], plays, prepared.n_states)
-    mass = np.roll(mass, -(levels % window), axis=2)
-    there = mass[0].sum(axis=1)
-    finite = np.isfinite(weight)  # an infinite weight matters where there is any mass
-    ahead = np.where((mass[0][~finite] > 0).any(axis=0), np.inf, weight[finite] @ mass[0][finite])
-    return Followed(total[:, :levels], missing, plays, mass.sum(axis=1), there, ahead)
-
-
-def _pulled(
+def _by_level(
     policy: BudgetPolicy,
     played: BoolArray,
     window: int,
@@ -176,41 +120,59 @@ def _pulled(
     limits: Limits,
 ) -> Followed:
     """Follow a policy level by level, to where its runs arrive, on all threads."""
-    prepared, plays = policy.prepared, np.zeros(policy.prepared.n_actions)
+    prepared, plays, choices = policy.prepared, np.zeros(policy.prepared.n_actions), policy.choices
     if most == 0 or prepared.is_goal[prepared.start]:
-        return _pushed(policy, played, window, layers, most, tolerance, weight, limits)
-    chain = chain_of(policy, played, prepared.left_out if layers > 1 else np.empty(0))
-    number = np.zeros(window * chain.n_places, dtype=choice_type(prepared))
-    flow = Flow(np.zeros((window * chain.n_places + 1) * layers), number, window, layers)
-    met, circling = np.zeros(len(chain.arrivals.state)), _circling(prepared)
-    ended = Ended(np.zeros((layers, 0)), np.array([0.0, np.inf, 0.0]), np.zeros(1, dtype=np.int64))
-    last, levels = policy.level + window - 1 if policy.level > 0 else 0, 0  # from then on no line has any budget
+        return _at_the_start(prepared, layers, weight)
+    chain = arrivals_of(policy, played, prepared.left_out if layers > 1 else None)
+    n, circling, state = len(chain.arc_start) - 1, _circling(prepared), chain.state
+    number, met = np.zeros(window * n, dtype=choice_type(prepared)), np.zeros(len(state))
+    flow = Flow(np.zeros((window * n + 1) * layers), number, window, layers, met, plays, alone=True)
+    ended = Ended(tolerance, np.zeros((layers, 0)), np.array([0.0, np.inf, 0.0]), np.zeros(1, dtype=np.int64))
+    first = prepared.action_start[state] + choices.without[state]  # of those that play one action
+    last, levels = policy.level + window - 1, 0  # from then on no line has any budget
     pace = Pace(LevelSweep.batch / max(len(prepared.cost), 1), limits)
-    threads = prepared.threads
     with Progress(FOLLOWING, unit="levels") as progress:
         while levels < most and ended.stop[0] == 0:
             go_on(limits, FOLLOWING)
             if levels == ended.total.shape[1]:
                 more = min(most - levels, max(levels, 1024), pace.next(levels))
                 ended = ended._replace(total=np.append(ended.total, np.zeros((layers, more)), axis=1))
-            if levels == last:
-                chain.count(met, policy, plays)
-                chain = chain.without_budget(policy.choices.without)
-            until = ended.total.shape[1] if levels >= last else min(ended.total.shape[1], last)
-            about: tuple[Any, ...] = chain.arrivals, circling, policy.choices, policy.level, tolerance
-            about = *about, levels, until, chain.start, flow, met, plays, ended, new_counters()
+            if levels >= last and len(chain.changing):
+                _count(chain.changing, first, met, plays)
+                chain = without_budget(chain, choices.without)
+            until = ended.total.shape[1]
+            lanes = lanes_of(chain, until - levels, prepared.threads)
+            about: tuple[Any, ...] = chain, circling, choices, policy.level, (levels, until)
+            about = *about, flow._replace(alone=lanes == 1), ended, new_counters()
 
             def work(lane: int, about: Any = about) -> None:
                 pull(*about)
 
-            side_by_side(chain.lanes(until - levels, threads), work)
+            side_by_side(lanes, work)
             levels = int(ended.stop[0]) or until
             progress.at(levels)
-    chain.count(met, policy, plays)
+    _count(chain.changing, first, met, plays)
     later = np.zeros((layers, window - 1)), np.zeros(prepared.n_states), np.zeros(window - 1)
-    about = chain.arrivals, circling, policy.choices, policy.level, levels - 1, flow
+    about = chain, circling, choices, policy.level, levels - 1, flow
     missing = under_way(*about, prepared.left_out if layers > 1 else np.empty(0), weight, *later)
     return Followed(ended.total[:, :levels], missing, plays, *later)
+
+
+def _at_the_start(prepared: Prepared, layers: int, weight: FloatArray) -> Followed:
+    """Return what is known before a run's first action."""
+    plays, start = np.zeros(prepared.n_actions), prepared.start
+    mass, there = np.eye(layers, 1), np.zeros(prepared.n_states)
+    if prepared.is_goal[start]:
+        return Followed.to_the_end(mass, plays, prepared.n_states)
+    there[start] = 1.0
+    return Followed(np.zeros((layers, 0)), 1.0, plays, mass, there, weight[[start]])
+
+
+def _count(changing: IntArray, first: IntArray, met: FloatArray, plays: FloatArray) -> None:
+    """Add the mass met at places that play one action to its plays; forget it."""
+    met[changing] = 0.0  # counted already
+    plays[first] += met
+    met[:] = 0.0
 
 
 def most_spent(policy: BudgetPolicy, limits: Limits = UNLIMITED) -> float:
@@ -218,34 +180,34 @@ def most_spent(policy: BudgetPolicy, limits: Limits = UNLIMITED) -> float:
     prepared = policy.prepared
     if policy.level == 0:
         return true_worst_case(restrict(prepared, policy.without_budget), limits)
-    worst, played = worst_case_of(prepared, policy.without_budget, limits), played_anywhere(policy)
+    worst = worst_case_of(prepared, policy.without_budget, limits)
+    if prepared.acyclic:
+        possible = np.ones(len(prepared.cost), dtype=bool)
+        if (found := _by_state(policy, possible, None, policy.level, np.zeros(prepared.n_states), limits)) is not None:
+            (ended,), (_, (arriving,), there, latest, *_) = found
+            within, beyond = np.flatnonzero(ended), policy.level + np.flatnonzero(arriving)
+            after = (policy.level + latest + worst)[there > 0]
+            return float(max(within.max(initial=0), beyond.max(initial=0), after.max(initial=0)))
+    if prepared.is_goal[prepared.start]:
+        return 0.0
+    played = played_anywhere(policy)
     window = min(int(prepared.cost[played[prepared.outcome_action]].max(initial=0)), policy.level) + 1
-    most = _spread if prepared.n_states >= MANY and not prepared.is_goal[prepared.start] else _farthest
-    found = most(policy, played, window, worst, limits)
-    return np.inf if found >= UNREACHED else float(found)
-
-
-def _farthest(policy: BudgetPolicy, played: BoolArray, window: int, worst: IntArray, limits: Limits) -> int:
-    prepared, arcs = policy.prepared, free_arcs(policy.prepared)
-    seen = np.zeros((window, prepared.n_states), dtype=bool)
-    about = arcs, costs_of(prepared, arcs), policy.choices, policy.level, prepared.start, worst, seen
-    return int(farthest(*about))
+    most = _spread(policy, played, window, worst, limits)
+    return np.inf if most >= UNREACHED else float(most)
 
 
 def _spread(policy: BudgetPolicy, played: BoolArray, window: int, worst: IntArray, limits: Limits) -> int:
-    chain, circling = chain_of(policy, played, np.empty(0)), _circling(policy.prepared)
-    several = int(np.diff(policy.prepared.action_start).max())
-    kind = np.int8 if several < 2**7 else np.int32
-    seen = np.zeros(window * chain.n_places, dtype=kind)
-    threads = policy.prepared.threads
+    """Return the most levels that a run of a policy with a budget can use, level by level."""
+    chain, circling = arrivals_of(policy, played, None), _circling(policy.prepared)
+    kind = np.int8 if policy.prepared.most_actions < 2**7 else np.int32
+    seen = np.zeros(window * (len(chain.arc_start) - 1), dtype=kind)
     rows = max(LevelSweep.batch // max(len(policy.prepared.cost), 1), 1)
     most = 0
     for first in range(0, policy.level, rows):
         go_on(limits, FOLLOWING)
-        last = min(first + rows, policy.level)
-        lanes = chain.lanes(last - first, threads)
-        about: tuple[Any, ...] = chain.arrivals, circling, policy.choices, policy.level, first, last, chain.start
-        about = *about, worst, seen, window, new_counters()
+        levels = first, min(first + rows, policy.level)
+        lanes = lanes_of(chain, levels[1] - first, policy.prepared.threads)
+        about: tuple[Any, ...] = chain, circling, policy.choices, policy.level, levels, worst, seen, new_counters()
         found = [0] * lanes
 
         def work(lane: int, about: Any = about, found: list[int] = found) -> None:
@@ -258,64 +220,70 @@ def _spread(policy: BudgetPolicy, played: BoolArray, window: int, worst: IntArra
 
 def _circling(prepared: Prepared) -> Circling:
     """Return what free cycles need."""
-    arcs, n, m = free_arcs(prepared), prepared.n_states, prepared.n_actions
-    return Circling(arcs, costs_of(prepared, arcs), np.zeros(n, dtype=np.int64), np.zeros(m), np.zeros(n))
+    n, plays = prepared.n_states, np.zeros(prepared.n_actions)
+    unset = np.zeros(n, dtype=np.int64), plays, np.zeros(n)
+    return Circling(free_arcs(prepared), prepared.outcome_start, prepared.cost, *unset)
 
 
-def _followed_ahead(policy: BudgetPolicy, layers: int, limits: Limits) -> Followed | None:
-    """Return what :func:`followed` does, run to the end of a model without cycles, state by state; None if too large.
+def _by_state(
+    policy: BudgetPolicy,
+    probability: NDArray[Any],
+    left_out: FloatArray | None,
+    most: int | None,
+    weight: FloatArray,
+    limits: Limits,
+) -> tuple[NDArray[Any], Passed] | None:
+    """Follow a policy state by state, in a model without cycles; None if that is too large.
 
-    Where runs meet few pairs of state and level, these are followed one by one.
+    Return the mass by the level where it ends, in the type of ``probability``, and what else is known.
     """
-    prepared, n = policy.prepared, policy.prepared.n_states
-    forwards = prepared.blocks[1][::-1].copy()
-    graph = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
-    least, most = np.full(n, UNREACHED), np.full(n, -1)
-    least[prepared.start] = most[prepared.start] = 0
-    work = reach_ahead(forwards, graph, policy.choices, policy.level, least, most)
-    goals, size = prepared.is_goal, np.maximum(most - least + 1, 0)
-    levels = int(most[goals].max(initial=0)) + 1
-    if levels > LEVELS:
+    prepared, n, goals = policy.prepared, policy.prepared.n_states, policy.prepared.is_goal
+    layers, limit = 1 if left_out is None else 3, UNREACHED if most is None else most
+    rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
+    moves = Moves(prepared.blocks[1], *rows, probability)
+    first, last = np.full(n, UNREACHED), np.full(n, -1)
+    first[prepared.start] = last[prepared.start] = 0
+    reach_ahead(moves, policy.choices, policy.level, limit, first, last)
+    top = int(last.max()) + 1
+    ended = max(int(last[goals].max(initial=-1)) + 1, min(top, limit))
+    if top > LEVELS:
         return None
-    if (found := _followed_by_pairs(policy, layers, work)) is not None:
-        return found
-    time = np.empty(n, dtype=np.int64)
-    time[forwards] = np.arange(n)
-    born = time.copy()
-    np.minimum.at(born, prepared.successor, time[prepared.outcome_state])
-    row, room = shared_room(np.where(goals, 0, size), born, time, levels)  # the totals come first
-    if 8 * layers * room > min(limits.memory, available_memory()):
-        return None
-    row, least = np.where(goals, 0, row), np.where(goals, 0, least)
-    mass, played = np.zeros((layers, room)), np.zeros(prepared.n_actions)
-    mass[0, row[prepared.start]] = 1.0
-    births = np.argsort(born, kind="stable")
-    ahead = 0
+    first[goals] = 0
+    size = np.where(goals, 0, -(-np.maximum(last - first + 1, 0) // STRETCH))  # in stretches
+    totals = -(-ended // STRETCH)  # these come first
+    row, room = np.cumsum(size) - size + totals, totals + int(size.sum())
+    if room * STRETCH > APART:
+        row, room = _sharing(prepared, size, totals)
+        if probability.itemsize * layers * room * STRETCH > min(limits.memory, available_memory()):
+            return None
+    row[goals] = 0
+    mass, fresh = np.empty((layers, room * STRETCH), dtype=probability.dtype), np.ones(room, dtype=bool)
+    at = row[prepared.start]
+    for cleared in (slice(0, totals), slice(at, at + 1)):
+        mass[:, STRETCH * cleared.start : STRETCH * cleared.stop], fresh[cleared] = 0, False
+    mass[0, STRETCH * at] = 1
+    later = max(top - limit, 0)
+    arriving, there, latest = np.zeros((layers, later)), np.zeros(n), np.zeros(n, dtype=np.int64)
+    passed = Passed(np.zeros(prepared.n_actions), arriving, there, latest, np.zeros(later), weight)
+    spans, done = Spans(first, last, STRETCH * row, mass, fresh), 0
+    work = (totals + int(size.sum())) * STRETCH * len(prepared.cost) / prepared.n_actions  # outcomes times levels
+    pace = Pace(LevelSweep.batch * n / work, limits)
     with Progress(FOLLOWING, total=n, unit="states") as progress:
-        for now, s in enumerate(forwards.tolist()):
+        while done < n:
             go_on(limits, FOLLOWING)
-            while ahead < n and born[births[ahead]] <= now:
-                new = births[ahead]
-                if not goals[new] and new != prepared.start:
-                    mass[:, row[new] : row[new] + size[new]] = 0.0
-                ahead += 1
-            if not goals[s] and size[s] > 0:
-                about = policy.choices, policy.level, least, most, row, mass, played
-                push_on(s, graph, prepared.probability, prepared.left_out, *about)
-            progress.at(now)
-    return Followed.to_the_end(mass[:, :levels].copy(), played, n)
+            turns = done, min(done + pace.next(done), n)
+            follow_ahead(moves, left_out, policy.choices, policy.level, limit, turns, spans, passed)
+            done = turns[1]
+            progress.at(done)
+    passed.arriving[:, : max(ended - limit, 0)] += mass[:, limit:ended]
+    return mass[:, : min(ended, limit)].copy(), passed
 
 
-def _followed_by_pairs(policy: BudgetPolicy, layers: int, work: int) -> Followed | None:
-    """Return what :func:`followed` does, run to the end, if runs meet few pairs of state and level; else None.
-
-    ``work`` is what following stretches of levels takes, outcomes times levels.
-    """
-    prepared, played = policy.prepared, np.zeros(policy.prepared.n_actions)
-    arcs = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
-    about = prepared.left_out, policy.choices, policy.level, prepared.start, min(max(work, 1), PAIRS)
-    spent, mass = follow_pairs(prepared.blocks[1][::-1], arcs, *about, min(STEPS, work // WORTH), layers, played)
-    if len(spent) == 0 or spent.max() >= LEVELS:
-        return None
-    total = np.array([np.bincount(spent, weights=each) for each in mass], dtype=np.float64)
-    return Followed.to_the_end(total, played, prepared.n_states)
+def _sharing(prepared: Prepared, size: IntArray, room: int) -> tuple[IntArray, int]:
+    """Return where each state's row of mass begins, after some room; rows that are not needed at once share theirs."""
+    n = prepared.n_states
+    turn = np.empty(n, dtype=np.int64)
+    turn[prepared.blocks[1]] = np.arange(n - 1, -1, -1)
+    born = turn.copy()
+    np.minimum.at(born, prepared.successor, turn[prepared.outcome_state])
+    return shared_room(size, born, turn, room)

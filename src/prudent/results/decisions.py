@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
-from prudent.kernels.forwards import occupy
+from prudent.kernels.following import occupy
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.policies.forwards import MISSING
 from prudent.policies.function import follow_function

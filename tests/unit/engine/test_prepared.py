@@ -6,7 +6,7 @@ import pytest
 import prudent
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep.tile_layout import tiling_of
-from prudent.engine.values.worst_case import least_worst_case, most_levels, worst_case_of
+from prudent.engine.values.worst_case import least_worst_case, worst_case_of
 from prudent.models import graph
 from prudent.runtime import team
 from prudent.runtime.limits import Limits
@@ -37,7 +37,7 @@ def all_of(prepared):
     found = [getattr(prepared, name) for name in GIVEN]
     found += [*prepared.blocks, *prepared.free_blocks, prepared.distance, prepared.least_spent, choice]
     found += [worst.value, worst.action_value, worst_case_of(prepared, choice)]
-    return [*found, np.array(most_levels(prepared))] if prepared.acyclic else found
+    return found
 
 
 @pytest.mark.parametrize("cyclic", [False, True])

@@ -24,13 +24,14 @@ def test_a_table_on_a_model_with_cycles():
 
 
 def agree(plan):
-    """Compare what is followed level by level with stretches of levels, and with pairs of state and level alone."""
-    whole, played = prudent.evaluate(plan.model, plan.policy), plan.visits().played
-    for name, many in {"STEPS": 0, "WORTH": 1e-9}.items():  # no pairs, or as many as there are
+    """Compare what is followed state by state, in rows of their own or in shared room, with what is by level."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prudent.policies.forwards._by_state", lambda *_: None)
+        whole, played = prudent.evaluate(plan.model, plan.policy), plan.visits().played
+    for apart in (2**22, 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("prudent.policies.forwards.FEW", -1)
-            patch.setattr("prudent.policies.forwards.NUMBERS", 0)  # or be refused
-            patch.setattr(f"prudent.policies.forwards.{name}", many)
+            patch.setattr("prudent.policies.forwards.APART", apart)
+            patch.setattr("prudent.policies.forwards.NUMBERS", 0)  # by level it would be refused
             found = prudent.evaluate(plan.model, plan.policy)
             assert plan.visits().played == pytest.approx(played, abs=1e-13)
         assert found.values == pytest.approx(whole.values, rel=1e-14, abs=1e-14)
@@ -42,21 +43,20 @@ def agree(plan):
 
 @settings(max_examples=examples(40))
 @given(cases(acyclic=True))
-def test_stretches_and_pairs_tell_the_same(case):
+def test_by_state_and_by_level_tell_the_same(case):
     agree(solved(case, 0.3))
 
 
 @pytest.mark.parametrize("step", [None, 7])
-def test_stretches_and_pairs_tell_the_same_of_rounded_costs(step):
+def test_by_state_and_by_level_tell_the_same_of_rounded_costs(step):
     agree(prudent.solve(prudent.domains.inventory_control(stages=4), 0.1, step=step))
 
 
 def test_a_policy_that_takes_too_much_room_is_refused(monkeypatch):
     model = prudent.domains.betting_game(stages=4)
     policy = prudent.solve(model, 0.2).policy
-    monkeypatch.setattr("prudent.policies.forwards.FEW", 0)
+    monkeypatch.setattr("prudent.policies.forwards.APART", 0)
     monkeypatch.setattr("prudent.policies.forwards.NUMBERS", 0)
-    monkeypatch.setattr("prudent.policies.forwards.STEPS", 10)
     monkeypatch.setattr("prudent.policies.forwards.shared_room", lambda size, *_: (0 * size, 2**60))
     with pytest.raises(prudent.PrudentError, match="following the policy takes room"):
         prudent.evaluate(model, policy)
@@ -280,7 +280,7 @@ def test_a_table_that_takes_too_much_is_followed_at_a_larger_step(monkeypatch):
     model = machine(10)
     table = {model.state(s): "run" for s in range(model.n_states) if model.state(s) not in ("end", "wreck")}
     exact = prudent.evaluate(model, table)
-    monkeypatch.setattr("prudent.policies.forwards.FEW", 2**62)  # level by level
+    monkeypatch.setattr("prudent.policies.forwards._by_state", lambda *_: None)
     small = prudent.evaluate(model, table, memory=50_000)
     monkeypatch.setattr("prudent.policies.total_cost.TO_THE_END", 0)
     monkeypatch.setattr("prudent.policies.forwards.WORK", 2_000_000)
@@ -313,6 +313,7 @@ def test_no_run_costs_more_than_the_most(case):
 
 def test_the_most_is_known_where_the_tail_is_cut(monkeypatch):
     monkeypatch.setattr("prudent.policies.total_cost.TO_THE_END", 0)
+    monkeypatch.setattr("prudent.policies.forwards._by_state", lambda *_: None)  # that way nothing is cut
     plan = prudent.solve(machine(14), 0.05, step=5)
     result = prudent.evaluate(plan.model, plan.policy)
     assert 0 < result.missing <= 1e-13
@@ -327,9 +328,9 @@ def test_the_most_is_known_where_the_tail_is_cut(monkeypatch):
     assert bounded.most == 5
 
 
-def test_few_totals_on_many_levels_are_followed_one_by_one(monkeypatch):
-    """Three costs on a fine step: runs meet few of the levels, and going through all of them would take far longer."""
-    monkeypatch.setattr("prudent.policies.forwards.push", None)
+def test_few_totals_on_many_levels_are_followed_by_state(monkeypatch):
+    """Three costs on a fine step: runs meet few of the levels, and the stretches between them are passed over."""
+    monkeypatch.setattr("prudent.policies.forwards.NUMBERS", 0)
     table = {i: {"a": [(0.5, i + 1, 1.01), (0.3, i + 1, 10.37), (0.2, i + 1, 999.99)]} for i in range(30)}
     model = prudent.build(0, lambda s: table.get(s, {}))
     result = prudent.evaluate(model, dict.fromkeys(table, "a"))

@@ -1,53 +1,124 @@
-"""Mass pulled to where it arrives, on any number of threads, is the mass pushed on from where it is."""
+"""Policies followed forwards, state by state and level by level, against matrices written out for each level."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import prudent
+from prudent.engine.values.worst_case import UNREACHED, worst_case_of
 from prudent.policies import arrivals, forwards
 from prudent.policies.forwards import followed, most_spent
 from prudent.runtime.limits import Limits
 from strategies import Case, cases, examples, random_raw, solved
 
-DIRECT = {"MANY": 0, "FEW": 2**62}
-"""Mass is pulled, level by level, whatever the size."""
+
+def chosen(policy, t):
+    """Return the action that each acting state plays with ``t`` levels spent."""
+    prepared = policy.prepared
+    acting = np.flatnonzero(~prepared.is_goal)
+    return acting, prepared.action_start[acting] + policy.choices.each(acting, policy.level - t)
 
 
-def pulled(call, **constants):
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in (DIRECT | constants).items():
-            patch.setattr(forwards, name, value)
-        return call()
+def by_hand(policy, layers, levels, weight):
+    """Return what :func:`followed` does, from one matrix of free moves for each level."""
+    prepared, n = policy.prepared, policy.prepared.n_states
+    window = int(prepared.cost.max(initial=0)) + 1
+    mass, played = np.zeros((levels + window, 3, n)), np.zeros(prepared.n_actions)
+    mass[0, 0, prepared.start] = 1.0
+    total = np.zeros((3, levels))
+    for t in range(levels):
+        acting, action = chosen(policy, t)
+        source = np.repeat(acting, np.diff(prepared.outcome_start)[action])
+        outcome = np.concatenate([np.arange(*prepared.outcome_start[a : a + 2]) for a in action])
+        p, rest, target = prepared.probability[outcome], prepared.left_out[outcome], prepared.successor[outcome]
+        cost, here = prepared.cost[outcome], np.zeros((3, n))
+
+        def moved(some, here=here, p=p, rest=rest, source=source):
+            m, mean, square = here[:, source[some]]
+            q, r = p[some], rest[some]
+            return q * m, q * (mean + m * r), q * (square + r * (2 * mean + m * r))
+
+        free = cost == 0
+        stays = np.eye(n)
+        np.subtract.at(stays, (target[free], source[free]), p[free])
+        for layer in range(3):
+            extra = np.zeros(n)  # what free moves add to a moment from those below, found before
+            here[layer] = 0.0
+            np.add.at(extra, target[free], moved(free)[layer])
+            here[layer] = np.linalg.solve(stays, mass[t, layer] + extra)
+        total[:, t] = here[:, prepared.is_goal].sum(axis=1)
+        played[action] += here[0, acting]
+        for layer, each in enumerate(moved(~free)):
+            np.add.at(mass[:, layer], (t + cost[~free], target[~free]), each)
+    later = mass[levels:]
+    return total[:layers], played, later.sum(axis=2).T[:layers], later[:, 0].sum(axis=0), later[:, 0] @ weight
+
+
+def most_by_hand(policy):
+    """Return the most levels that a run can use, from the set of states where it can be on each level."""
+    prepared, worst = policy.prepared, worst_case_of(policy.prepared, policy.without_budget)
+    here, most = [{prepared.start}] + [set() for _ in range(policy.level)], 0
+    for t in range(policy.level):
+        action = dict(zip(*(each.tolist() for each in chosen(policy, t)), strict=True))
+        waiting = list(here[t])
+        while waiting:
+            s = waiting.pop()
+            most = max(most, t)
+            for o in range(*prepared.outcome_start[action[s] : action[s] + 2] if s in action else (0, 0)):
+                r, spent = int(prepared.successor[o]), t + int(prepared.cost[o])
+                if spent >= policy.level:
+                    most = max(most, spent + int(worst[r]))
+                elif r not in here[spent]:
+                    here[spent].add(r)
+                    waiting += [r] if spent == t else []
+    return np.inf if most >= UNREACHED else most
+
+
+def padded(row, n):
+    """Return a row with zeros after it."""
+    return np.append(row, np.zeros((*row.shape[:-1], max(n - row.shape[-1], 0))), axis=-1)
 
 
 def assert_same(plan):
     for _, policy in plan.policy.parts:
-        layers, weight = 3 if policy.prepared.scale.rounded else 1, np.arange(1.0, policy.prepared.n_states + 1)
-        weight[policy.prepared.is_goal] = 0.0
-        for most, tolerance in [(None, 1e-13), (policy.level + 2, 1e-13), (3, 0.0), (0, 0.0), (None, 1e-3)]:
+        prepared = policy.prepared
+        layers, weight = 3 if prepared.scale.rounded else 1, np.arange(1.0, prepared.n_states + 1)
+        weight[prepared.is_goal] = 0.0
+        for most in (policy.level + 2, 3, 0):
+            total, played, arriving, there, ahead = by_hand(policy, layers, most, weight)
+            found = followed(policy, layers, most, 0.0, weight)
+            assert found.levels == most or (found.missing == 0 and found.levels <= max(most, 1))
+            assert padded(found.total, most) == pytest.approx(padded(total, found.levels), rel=1e-12, abs=1e-15)
+            assert found.played == pytest.approx(played, rel=1e-12, abs=1e-15)
+            if found.missing == 0:
+                assert arriving[0].sum() <= (1e-15 if most else 1)
+                continue
+            assert found.missing == pytest.approx(arriving[0].sum(), rel=1e-12)
+            acting = ~prepared.is_goal
+            assert found.there[acting] == pytest.approx(there[acting], rel=1e-12, abs=1e-15)
+            for one, other in ((found.arriving, arriving), (found.ahead, ahead)):
+                n = max(one.shape[-1], other.shape[-1])
+                assert padded(one, n) == pytest.approx(padded(other, n), rel=1e-12, abs=1e-15)
+        if policy.level > 0:
+            assert most_spent(policy) == most_by_hand(policy)
 
-            def both(policy=policy, layers=layers, most=most, tolerance=tolerance, weight=weight):
-                return followed(policy, layers, most, tolerance, weight), most_spent(policy)
 
-            (one, longest), (other, found) = pulled(both, MANY=2**62), pulled(both)
-            assert (other.levels, found) == (one.levels, longest)
-            assert other.total == pytest.approx(one.total, rel=1e-13, abs=1e-15)
-            assert other.played == pytest.approx(one.played, rel=1e-13, abs=1e-15)
-            assert other.missing == pytest.approx(one.missing, rel=1e-12, abs=1e-300)
-            assert (other.missing == 0) == (one.missing == 0)
-            acting = ~policy.prepared.is_goal
-            assert other.there[acting] == pytest.approx(one.there[acting], rel=1e-12, abs=1e-15)
-            for name in ("arriving", "ahead"):
-                long, short = getattr(one, name), getattr(other, name)
-                n = min(long.shape[-1], short.shape[-1])
-                assert short[..., :n] == pytest.approx(long[..., :n], rel=1e-12, abs=1e-15)
-                assert not long[..., n:].any() and not short[..., n:].any()
+def by_level(call, *about):
+    """Call a function so that policies are followed level by level, whatever the model."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forwards, "_by_state", lambda *_: None)
+        return call(*about)
 
 
 @settings(max_examples=examples(60))
 @given(cases())
-def test_pulled_and_pushed_tell_the_same(case):
+def test_by_level_and_by_hand_tell_the_same(case):
+    by_level(assert_same, solved(case, 0.3))
+
+
+@settings(max_examples=examples(40))
+@given(cases(acyclic=True))
+def test_by_state_and_by_hand_tell_the_same(case):
     assert_same(solved(case, 0.3))
 
 
@@ -59,12 +130,13 @@ def test_round_free_cycles_as_well(case):
 
 @pytest.mark.parametrize("step", [None, 7])
 def test_with_moments_of_what_rounding_left_out(step):
-    assert_same(prudent.solve(prudent.domains.inventory_control(stages=3), 0.1, step=step))
+    plan = prudent.solve(prudent.domains.inventory_control(stages=3), 0.1, step=step)
+    assert_same(plan)
+    by_level(assert_same, plan)
 
 
 @pytest.mark.parametrize("least_cost", [0, 1])
 def test_any_number_of_threads_finds_the_same_bits(monkeypatch, least_cost):
-    monkeypatch.setattr(forwards, "MANY", 0)
     monkeypatch.setattr(arrivals, "ENOUGH", 1)
     monkeypatch.setattr(arrivals, "PART", 16)
     rng = np.random.default_rng(1)

@@ -12,13 +12,13 @@ import numpy as np
 
 from prudent.engine.prepared import Prepared, once, restrict
 from prudent.engine.values.device_values import device_worst_case
-from prudent.kernels.acyclic import Played, luck_ahead, worst_ahead
+from prudent.kernels.acyclic import Played, worst_ahead
 from prudent.kernels.graphs import UNREACHED, may_end, worst_case
 from prudent.models.rows import IntArray
 from prudent.runtime.limits import UNLIMITED, Limits
 from prudent.runtime.team import cut, in_parts
 
-__all__ = ["UNREACHED", "WorstCase", "least_worst_case", "most_levels", "true_worst_case", "worst_case_of"]
+__all__ = ["UNREACHED", "WorstCase", "least_worst_case", "true_worst_case", "worst_case_of"]
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,6 @@ def worst_case_of(prepared: Prepared, choice: IntArray, limits: Limits = UNLIMIT
     value = np.empty(prepared.n_states, dtype=np.int64)
     _backwards(prepared, choice, choice + ~prepared.is_goal, value, np.empty(prepared.n_actions, dtype=np.int64))
     return value
-
-
-def most_levels(prepared: Prepared) -> int:
-    """Return the most levels that any run can use, whatever the policy, in a model without cycles."""
-    least = np.empty(prepared.n_states, dtype=np.int64)
-    rows, order = (prepared.arc_start, prepared.successor, prepared.cost), prepared.order
-    in_parts(prepared.threads, luck_ahead, len(prepared.cost), order.backwards, *rows, -1, least, most=order.width)
-    return -int(least[prepared.start])
 
 
 def true_worst_case(prepared: Prepared, limits: Limits = UNLIMITED) -> float:
