@@ -158,11 +158,11 @@ def _pushed(
             progress.at(levels)
     if missing == 0:
         return Followed.to_the_end(total[:, :levels], plays, prepared.n_states)
-    mass = np.roll(mass, -(levels % window), axis=2)
-    there = mass[0].sum(axis=1)
     finite = np.isfinite(weight)  # an infinite weight matters where there is any mass
-    ahead = np.where((mass[0][~finite] > 0).any(axis=0), np.inf, weight[finite] @ mass[0][finite])
-    return Followed(total[:, :levels], missing, plays, mass.sum(axis=1), there, ahead)
+    ahead = np.where((mass[0][~finite] > 0).any(axis=0), np.inf, np.where(finite, weight, 0.0) @ mass[0])
+    here = levels % window  # the sums turn round, and not the table
+    arriving, ahead = (np.roll(each, -here, axis=-1) for each in (mass.sum(axis=1), ahead))
+    return Followed(total[:, :levels], missing, plays, arriving, mass[0].sum(axis=1), ahead)
 
 
 def _pulled(
