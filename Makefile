@@ -57,12 +57,13 @@ bench-table: $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py $(QUICK) $(ONLY)
 
 # The table; then ten times the daily number of random models, drawn anew, everything marked slow, a model of a million
-# states, what slack buys on the paper's domains, how much a search meets, what building a large model takes, what sets
-# of models take on the paper's domains, and whether their promises hold.
+# states, what slack buys on the paper's domains, what limits on CVaR take, how much a search meets, what building a
+# large model takes, what sets of models take on the paper's domains, and whether their promises hold.
 bench: bench-table
 	PRUDENT_EXAMPLES=10 $(BIN)/python -m pytest -m "slow or not slow"
 	$(BIN)/python benchmarks/large_model.py
 	$(BIN)/python benchmarks/what_slack_buys.py
+	$(BIN)/python benchmarks/what_limits_take.py
 	$(BIN)/python benchmarks/what_search_meets.py
 	$(BIN)/python benchmarks/what_building_takes.py
 	$(BIN)/python benchmarks/against_nature.py
