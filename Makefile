@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup test suite test-lowest test-gpu lint bench bench-table bench-gpu fuzz reproduce serve docs linkcheck clean
+.PHONY: setup test warm suite test-lowest test-gpu lint bench bench-table bench-gpu fuzz reproduce serve docs linkcheck clean
 
 setup: $(VENV)/.dev
 
@@ -20,13 +20,18 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	-$(PIP) "stormpy>=2"  # not for every machine; without it, what needs Storm is skipped
 	touch $@
 
-# What continuous integration runs: the linters, the suite and, now that the kernels are compiled, the documentation.
-test: lint suite
+# What continuous integration runs: the linters while kernels compile, the suite, and then the documentation.
+SUITE = $(BIN)/python -m pytest -n 2 --dist worksteal
+test: $(VENV)/.dev
+	$(MAKE) --jobs 2 lint warm
+	$(SUITE)
 	$(MAKE) docs
 
-suite: $(VENV)/.dev
+warm: $(VENV)/.dev
 	$(BIN)/python tests/warm.py
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+suite: warm
+	$(SUITE)
 
 # The suite and the documentation with the lowest versions that pyproject.toml allows, in an environment of their own.
 test-lowest:
