@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Where bytecode may not be kept, each program that tests start would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup test warm suite test-lowest test-gpu lint bench bench-table bench-gpu fuzz reproduce serve docs linkcheck clean
 
 setup: $(VENV)/.dev
