@@ -159,7 +159,8 @@ def _pushed(
     if missing == 0:
         return Followed.to_the_end(total[:, :levels], plays, prepared.n_states)
     finite = np.isfinite(weight)  # an infinite weight matters where there is any mass
-    ahead = np.where((mass[0][~finite] > 0).any(axis=0), np.inf, np.where(finite, weight, 0.0) @ mass[0])
+    ahead = np.einsum("s,sl->l", np.where(finite, weight, 0.0), mass[0])  # for few states faster than a product
+    ahead = np.where((mass[0][~finite] > 0).any(axis=0), np.inf, ahead)
     here = levels % window  # the sums turn round, and not the table
     arriving, ahead = (np.roll(each, -here, axis=-1) for each in (mass.sum(axis=1), ahead))
     return Followed(total[:, :levels], missing, plays, arriving, mass[0].sum(axis=1), ahead)
