@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup test suite test-lowest test-gpu lint bench bench-table bench-gpu fuzz reproduce serve docs linkcheck clean
+# Where bytecode may not be kept, each program that tests start would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: setup test warm suite test-lowest test-gpu lint bench bench-table bench-gpu fuzz reproduce serve docs linkcheck clean
 
 setup: $(VENV)/.dev
 
@@ -20,13 +23,18 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	-$(PIP) "stormpy>=2"  # not for every machine; without it, what needs Storm is skipped
 	touch $@
 
-# What continuous integration runs: the linters, the suite and, now that the kernels are compiled, the documentation.
-test: lint suite
+# What continuous integration runs: the linters while kernels compile, the suite, and then the documentation.
+SUITE = $(BIN)/python -m pytest -n 2 --dist worksteal
+test: $(VENV)/.dev
+	$(MAKE) --jobs 2 lint warm
+	$(SUITE)
 	$(MAKE) docs
 
-suite: $(VENV)/.dev
+warm: $(VENV)/.dev
 	$(BIN)/python tests/warm.py
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+suite: warm
+	$(SUITE)
 
 # The suite and the documentation with the lowest versions that pyproject.toml allows, in an environment of their own.
 test-lowest:
@@ -57,12 +65,13 @@ bench-table: $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py $(QUICK) $(ONLY)
 
 # The table; then ten times the daily number of random models, drawn anew, everything marked slow, a model of a million
-# states, what slack buys on the paper's domains, how much a search meets, what building a large model takes, what sets
-# of models take on the paper's domains, and whether their promises hold.
+# states, what slack buys on the paper's domains, what limits on CVaR take, how much a search meets, what building a
+# large model takes, what sets of models take on the paper's domains, and whether their promises hold.
 bench: bench-table
 	PRUDENT_EXAMPLES=10 $(BIN)/python -m pytest -m "slow or not slow"
 	$(BIN)/python benchmarks/large_model.py
 	$(BIN)/python benchmarks/what_slack_buys.py
+	$(BIN)/python benchmarks/what_limits_take.py
 	$(BIN)/python benchmarks/what_search_meets.py
 	$(BIN)/python benchmarks/what_building_takes.py
 	$(BIN)/python benchmarks/against_nature.py

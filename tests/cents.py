@@ -1,5 +1,6 @@
 """Models with costs as people have them: prices in cents, times in milliseconds."""
 
+from collections.abc import Iterator
 from itertools import combinations_with_replacement, product
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 import prudent
 
-__all__ = ["grid", "in_cents", "machines", "maintenance", "spare_parts"]
+__all__ = ["grid", "in_cents", "limits_on", "machines", "maintenance", "spare_parts"]
 
 Outcomes = list[tuple[float, Any, float]]
 Choices = dict[str, Outcomes]
@@ -166,3 +167,15 @@ def in_cents(seed: int, most_states: int) -> prudent.SSP:
             found.append((0.04, state + 1, round(top * (0.2 + 4 * bold * rng.random()), 2)))
             table[state][action] = found
     return prudent.build(0, table.__getitem__, name="in cents")
+
+
+def limits_on(
+    model: prudent.SSP, plan: prudent.Plan, rng: np.random.Generator
+) -> Iterator[tuple[dict[str, float], float]]:
+    """Yield a limit on CVaR of each kind, each with the largest value that it may have for the user of a plan."""
+    cheap = prudent.solve(model, plan.alpha, method="expected", step=plan.step)
+    top = plan.upper + rng.uniform(0.1, 0.9) * max(cheap.cvar - plan.upper, 0.01)
+    yield {"slack": 0.02}, 1.02 * plan.upper
+    yield {"absolute_slack": 0.05 * plan.upper}, 1.05 * plan.upper
+    yield {"max_cvar": top}, top
+    yield {"slack": 0.01, "randomise": True}, 1.01 * plan.upper

@@ -7,6 +7,8 @@ import subprocess
 import sys
 
 import prudent
+from cents import maintenance
+from cycles import walk
 from threads_as_ranks import on_ranks
 
 LOOP = {
@@ -18,6 +20,19 @@ KINDS = {
     "with cycles": [lambda: prudent.build("s", LOOP), prudent.domains.autonomous_navigation],
 }
 """For each kind, a model that is asked all, and one that is solved."""
+
+MORE = {
+    "without cycles": [
+        lambda: prudent.solve(maintenance(), 0.05, gap=0),
+        lambda: prudent.solve(prudent.domains.betting_game(), 0.1, method="cvar-wc"),
+        lambda: prudent.solve(prudent.domains.betting_game(), 0.1, method="cvar-ev"),
+    ],
+    "with cycles": [
+        lambda: prudent.solve(walk(300), 0.05),
+        lambda: prudent.solve(prudent.build("s", LOOP), 0.2, goal="likeliest"),
+    ],
+}
+"""For each kind, what many tests ask of models that these are not; otherwise each worker of the suite compiles it."""
 
 
 def use(kind: str) -> None:
@@ -36,6 +51,8 @@ def use(kind: str) -> None:
     prudent.curve(small)
     prudent.frontier(small, 0.2)
     on_ranks(2, lambda comm: prudent.solve(small, 0.2, comm=comm))
+    for ask in MORE[kind]:
+        ask()
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def files(tmp_path_factory):
             "the-first-of-the-long-actions": [(0.5, names[1], 2**0.5), (0.5, names[2], 3.25)],
             "wait": [(0.9, names[0], 0.1), (0.1, names[2], 1)],
         },
-        names[1]: {"go-on-as-far-as-you-can": [(0.9, names[2], 1.75), (0.1, "the end", 123456.789)]},
+        names[1]: {"go-on-as-far-as-you-can": [(0.9, names[2], 1.75), (0.1, "the end", 1234.56789)]},
         names[2]: {
             "take the slow road": [(1, "the end", 7**0.5)],
             "take the fast road": [(0.9, "the end", 1), (0.1, "the end", 9)],
@@ -75,15 +75,16 @@ def test_no_word_is_cut(asked, width, files, monkeypatch):
         return [CODES.sub("", line) for line in result.stdout.splitlines()]
 
     whole = set(" ".join(lines(100_000, FORCE_COLOR="1")).split())
-    for found in (lines(width, FORCE_COLOR="1"), lines(width)):
+    on_a_terminal, piped = lines(width, FORCE_COLOR="1"), lines(width)
+    for found in (on_a_terminal, piped):
         cut = set(" ".join(found).split()) - whole
         assert not {word for word in cut if not re.fullmatch(r"[0-9.e-]+|[█▒]+", word)}  # seconds and bars differ
-    for line in lines(width, FORCE_COLOR="1"):
+    for line in on_a_terminal:
         assert len(line) <= width or len(line.split()) == 1
     for table in shown:
         given = " ".join([table.title, *table.notes, *(cell for row in (table.head, *table.rows) for cell in row)])
-        for piped in (True, False):
-            text = " ".join(line.plain for line in table.lines("utf-8", width, piped=piped))
+        for in_a_pipe in (True, False):
+            text = " ".join(line.plain for line in table.lines("utf-8", width, piped=in_a_pipe))
             assert set(text.split()) == set(given.split())
 
 

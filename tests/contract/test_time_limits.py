@@ -152,7 +152,7 @@ def test_ctrl_c_ends_a_solve_soon(ask):
     with subprocess.Popen([sys.executable, "-c", script], **pipes) as child:
         assert child.stdout is not None and child.stdout.readline() == "ready\n"
         with pytest.raises(subprocess.TimeoutExpired):
-            child.wait(timeout=3)
+            child.wait(timeout=1)
         child.send_signal(signal.SIGINT)
         began = time.monotonic()
         child.communicate(timeout=60)

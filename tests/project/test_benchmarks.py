@@ -20,6 +20,7 @@ from simulated_worlds import CONFIDENCE, held_alone, promises
 from table import Row, Series
 from timing import Spread, interleaved
 from untuned_numba import solve_untuned
+from what_limits_take import measured
 
 CASES = [
     (prudent.domains.betting_game, 0.2),
@@ -138,3 +139,9 @@ def test_each_saving_leaves_less_work():
     rows = counted(Case("BG", prudent.domains.betting_game(), 0.02))
     left = [row.value for row in rows]
     assert left[0] == 100 and left == sorted(left, reverse=True) and 0 < left[-1] < 50
+
+
+def test_each_kind_of_limit_is_measured_beside_plain_solves():
+    found = measured(models=1, rounds=2)
+    assert list(found) == ["plain", "slack", "absolute_slack", "max_cvar", "slack, randomise"]
+    assert all(len(spread.values) == 2 for spread in found.values())

@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -18,16 +19,30 @@ ANNOUNCED = re.compile(r"(prudent: compiling kernels for |.* - distributed\.[\w.
 
 
 @pytest.fixture
-def printed(tmp_path):
-    """Return what runs a script in a copy of its folder."""
-    folder = shutil.copytree(EXAMPLES, tmp_path / "examples")
+def folder(tmp_path):
+    """Return a copy of the folder of the scripts."""
+    return shutil.copytree(EXAMPLES, tmp_path / "examples")
 
-    def run(name, by=(sys.executable,)):
-        done = subprocess.run([*by, name], cwd=folder, capture_output=True, text=True, timeout=300)
-        assert (done.returncode, ANNOUNCED.sub("", done.stderr)) == (0, "")
-        return done.stdout
+
+@pytest.fixture
+def printed(folder, monkeypatch, capsys):
+    """Return what runs a script in a copy of its folder, as a program."""
+
+    def run(name):
+        monkeypatch.chdir(folder)
+        runpy.run_path(name, run_name="__main__")
+        out, err = capsys.readouterr()
+        assert ANNOUNCED.sub("", err) == ""
+        return out
 
     return run
+
+
+def started(folder, *command):
+    """Return what a program prints that starts others."""
+    done = subprocess.run([*command], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, ANNOUNCED.sub("", done.stderr)) == (0, "")
+    return done.stdout
 
 
 def numbers(text):
@@ -111,19 +126,19 @@ def test_gymnasium_agent(printed):
     assert abs(numbers(runs)[0] - numbers(plan)[1]) < 4 * spread / 200**0.5
 
 
-def test_study_on_dask(printed):
+def test_study_on_dask(folder):
     pytest.importorskip("distributed")
-    assert printed("study_on_dask.py").splitlines()[2:4] == ["10 10 0.02 186.399", "10 10 0.2 164.816"]
+    lines = started(folder, sys.executable, "study_on_dask.py").splitlines()
+    assert lines[2:4] == ["10 10 0.02 186.399", "10 10 0.2 164.816"]
 
 
-def test_study_on_mpi(printed):
+def test_study_on_mpi(folder):
     pytest.importorskip("mpi4py")
     mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if mpiexec is None:
         pytest.skip("there is no MPI here")
-    *rows, simulated = printed(
-        "study_on_mpi.py", by=(mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures")
-    ).splitlines()
+    command = mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures", "study_on_mpi.py"
+    *rows, simulated = started(folder, *command).splitlines()
     assert len(rows) == 8 and rows[2:4] == ["10 10 0.02 186.399", "10 10 0.2 164.816"]
     cvar, error = numbers(simulated)
     assert abs(cvar - 186.399) <= 4 * error

@@ -96,10 +96,11 @@ class Weighing:
         only = restrict_to(prepared, used)
         most = UNREACHED if self.upto is None else self.most
         found = self._unless_stopped(explore(only, self.alpha, self.limits, bounded=False, most=most))
-        kept = np.append(np.flatnonzero(used), 0)  # goals have no action
-        action = kept[only.action_start[:-1] + found.swept.choice]
-        choice = np.where(prepared.is_goal, 0, action - prepared.action_start[:-1])
-        return self._swept_at(found, choice.astype(choice_type(prepared)))
+        state, kept = prepared.action_state[used], np.flatnonzero(used)
+        number = np.zeros((prepared.n_states, int(np.diff(only.action_start).max())), dtype=choice_type(prepared))
+        number[state, np.arange(len(kept)) - only.action_start[state]] = kept - prepared.action_start[state]
+        choice = number[np.arange(prepared.n_states), found.swept.choice[: found.budgets(self.alpha)[0] + 1]]
+        return self._swept_at(found, choice)
 
     @cached_property
     def most(self) -> int:

@@ -85,11 +85,16 @@ class Mixing:
 
     @property
     def weights(self) -> list[float]:
-        """The weights that decide, to be tried at a finer step: on both sides of the one that mixes."""
-        slope = self._mixing_slope
-        return (
-            [slope * self.weighing.alpha * (1 + beside) for beside in (-BESIDE, BESIDE)] if 0 < slope < np.inf else []
-        )
+        """The weights that decide, to be tried at a finer step: on both sides of the one that mixes.
+
+        A policy of minimal CVaR has no weight; the sweep for CVaR alone has found it.
+        """
+        slope, mixed = self._mixing_slope, self._mixed
+        if mixed is None or not 0 < slope < np.inf:
+            return []
+        steepest = self._points[mixed.first[int(np.argmin(mixed.mean))]].slope
+        beside = (-BESIDE,) if steepest == np.inf else (-BESIDE, BESIDE)
+        return [slope * self.weighing.alpha * (1 + each) for each in beside]
 
     def begin(self, cap: float) -> bool:
         """Begin with the cheapest policies; return whether one is within a cap."""

@@ -293,7 +293,10 @@ def test_endlessly_many_values_of_y_are_rounded_and_it_is_said(monkeypatch):
         assert abs(runs.mean - plan.expected) <= 4 * runs.mean_se
 
 
-@pytest.mark.parametrize(("d", "alpha"), [(0.5, 1e-6), pytest.param(1e-3, 1e-6, marks=pytest.mark.slow), (1e-3, 1e-9)])
+@pytest.mark.parametrize(
+    ("d", "alpha"),
+    [(0.5, 1e-6), (1e-2, 1e-9), *(pytest.param(1e-3, alpha, marks=pytest.mark.slow) for alpha in (1e-6, 1e-9))],
+)
 def test_the_policys_own_cvar_has_no_tail_cut_off(d, alpha):
     """One policy only, so every method's bounds must enclose the same number."""
     model = prudent.build("s", {"s": {"a": [(1 - d, "s", 1), (d, "g", 1)]}})
