@@ -301,7 +301,7 @@ def _normalised(
 
     luck = np.where(flat.is_goal, 0, UNREACHED)
     if order.acyclic:
-        in_parts(flat.threads, luck_ahead, len(steps), order.backwards, *rows, steps, 1, luck, most=order.width)
+        in_parts(flat.threads, luck_ahead, len(steps), order.backwards, *rows, steps, luck, most=order.width)
     elif (lost := (steps == 0) & (flat.cost < 0)).any():  # such costs might form a cycle
         raise PrudentError(_too_small(model, flat, int(np.flatnonzero(lost)[0])))
     elif not least_ahead(*rows, steps, luck, PASSES, flat.threads):

@@ -163,16 +163,16 @@ def evaluate_backwards(counters, parts, actions, choice, value):
 
 
 @njit(cache=True, nogil=True)
-def luck_ahead(counters, parts, arc_start, successor, cost, sign, least):
-    """Fill ``least`` with best luck: the least cost, times ``sign``, to a goal by any actions and any outcomes."""
+def luck_ahead(counters, parts, arc_start, successor, cost, least):
+    """Fill ``least`` with best luck: the least cost to a goal by any actions and any outcomes."""
     part, after, state = parts
     for k in drawn_in_order(counters, after):
         for i in range(part[k], part[k + 1]):
             s = state[i]
             first, last = arc_start[s], arc_start[s + 1]
-            least[s] = sign * cost[first] + least[successor[first]] if first < last else 0
+            least[s] = cost[first] + least[successor[first]] if first < last else 0
             for o in range(first + 1, last):
-                least[s] = min(least[s], sign * cost[o] + least[successor[o]])
+                least[s] = min(least[s], cost[o] + least[successor[o]])
 
 
 @njit(cache=True, nogil=True)

@@ -255,7 +255,7 @@ def settle_given(question, places, b, begin, end, values, scratch):
         if soon < np.uint64(end) and action_start[soon] < action_start[soon + one]:
             a = np.uint64(action_start[soon] + look_up(entry, first_entry, low, high, stride, without, b, state[soon]))
             for o in range(np.uint64(outcome_start[a]), np.uint64(outcome_start[a + one])):
-                prefetch(values.table, looked_at(places, values, level, o))
+                prefetch(table, looked_at(places, values, level[1] - np.int64(places.cost[o]), o))
         i = (np.uint64(level[1]) * np.uint64(len(state)) + s) * fields
         if action_start[s] == action_start[s + one]:  # a goal
             for field in range(fields):
@@ -273,32 +273,33 @@ def settle_given(question, places, b, begin, end, values, scratch):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def looked_at(places, values, level, o):
-    """Return where in the table the values after an outcome begin: those without budget, if none is left."""
-    (b, line), c, n = level, np.int64(places.cost[o]), np.uint64(len(places.state))
-    back = line - c if c < b else 0
-    return (np.uint64(back if back >= 0 else back + values.window) * n + np.uint64(places.successor[o])) * np.uint64(
-        values.fields
-    )
+def looked_at(places, values, back, o):
+    """Return where in the table the values after an outcome begin: in line ``back``, from the end if below 0."""
+    line = np.uint64(back if back >= 0 else back + values.window)
+    return (line * np.uint64(len(places.state)) + np.uint64(places.successor[o])) * np.uint64(values.fields)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def after(places, values, level, outcomes, slope, which, sums):
     """Return a first objective after some outcomes of an action, added to what is given; and M, if asked for.
 
-    ``which`` is (the field of the first objective, whether M, which is next to it, is asked for).
-
-    ``outcomes`` is (first, end, last): those before ``end`` are added up, those up to ``last`` are fetched ahead; none
-    if that is 0, because others come next.
+    ``which`` is (the field of the first objective, whether M, which is next to it, is asked for).  ``outcomes`` is
+    (first, end, last): those before ``end`` are added up, those up to ``last`` are fetched ahead; none if that is 0,
+    because others come next.
     """
     table, probability, cost = values.table, places.probability, places.cost
-    (first, end, last), (field, with_mean), (total, mean) = outcomes, which, sums
+    (b, line), (first, end, last), (field, with_mean), (total, mean) = level, outcomes, which, sums
     for o in range(first, end):
         if last > 0:
-            prefetch(table, looked_at(places, values, level, min(o + AHEAD, last)))
-        i, p, beyond = looked_at(places, values, level, o), probability[o], np.int64(cost[o]) - level[0]
-        x = table[i + field]
-        total += p * (x if beyond < 0 else x + slope * beyond)
+            soon = min(o + AHEAD, last)
+            prefetch(table, looked_at(places, values, line - np.int64(cost[soon]), soon))
+        c, p = np.int64(cost[o]), probability[o]
+        if c < b:
+            i = looked_at(places, values, line - c, o)
+            total += p * table[i + field]
+        else:  # no budget is left
+            i = looked_at(places, values, 0, o)
+            total += p * (table[i + field] + slope * (c - b))
         if with_mean:
             mean += p * table[i + np.uint64(1)]
     return total, mean
