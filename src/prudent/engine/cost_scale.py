@@ -16,8 +16,6 @@ from prudent.errors import PrudentError, as_number
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.tables import in_hundredths
 
-__all__ = ["CostScale", "multiple"]
-
 NEAR, DIGITS = 1e-9, 1e-12
 """Tolerances for a float to count as a total of the lattice: relative to one level, and to the total."""
 

@@ -21,19 +21,6 @@ from prudent.kernels.counting import PART, common_divisors, whole_numbers
 from prudent.models.rows import FloatArray, IntArray, read_only
 from prudent.runtime.team import in_parts
 
-__all__ = [
-    "COARSEST",
-    "SPARE",
-    "USUAL",
-    "Lattice",
-    "common_divisor",
-    "find_lattice",
-    "fine_lattice",
-    "finest_step",
-    "nice_step",
-    "usual_step",
-]
-
 TOLERANCE = 2.0**-49
 """Relative distance within which a cost counts as a multiple of the step (8 units in the last place)."""
 

@@ -11,8 +11,6 @@ from prudent.engine.prepared import Prepared, once
 from prudent.runtime.gpu import Device, Kernels, Resident
 from prudent.runtime.limits import room_on
 
-__all__ = ["DeviceRows", "Run", "device_rows"]
-
 MOST = 2**32 - 1
 """The most outcomes of a model on a device."""
 

@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, once
+from prudent.kernels.levels import Places, Turns
 from prudent.kernels.places import breadth_first, cut, rows_by_place, share_inside
-from prudent.kernels.sweep import Places, Turns
 from prudent.kernels.team import new_counters
 from prudent.models.rows import BoolArray, IntArray, offsets
 from prudent.runtime.team import side_by_side
-
-__all__ = ["ENOUGH", "PART", "Sections", "lanes_of", "places_of", "sections_of", "turns_among", "turns_of"]
 
 PART = 4096
 """Outcomes in a part: some 20 microseconds of one thread."""

@@ -60,9 +60,6 @@ from prudent.models.ssp import SSP
 from prudent.runtime.limits import UNLIMITED, Limits
 from prudent.runtime.team import copy_together, cut, in_parts
 
-__all__ = ["Trapped", "prepare", "rounded_to"]
-
-
 RARELY = 1e-290
 """The least probability with which an action that costs nothing otherwise may leave its state."""
 

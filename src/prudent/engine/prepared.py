@@ -23,20 +23,6 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
 from prudent.runtime.team import cut, in_parts
 
-__all__ = [
-    "PASSES",
-    "Graph",
-    "Members",
-    "Prepared",
-    "choice_type",
-    "keep",
-    "kept",
-    "of_actions",
-    "once",
-    "restrict",
-    "restrict_to",
-]
-
 PASSES = 16
 """The most passes over all outcomes in a search for least totals; then the search continues state by state."""
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from prudent.models.rows import IntArray
 
-__all__ = ["shared_room"]
-
 
 def shared_room(size: IntArray, born: IntArray, gone: IntArray, room: int = 0) -> tuple[IntArray, int]:
     """Return where each row begins, after some ``room``, and the room for all.

@@ -18,8 +18,6 @@ from prudent.models.graph import Order, ordered_blocks
 from prudent.models.intervals import NEAR, Intervals
 from prudent.models.rows import FloatArray, IntArray
 
-__all__ = ["Uncertain", "uncertain", "with_spare"]
-
 
 @dataclass(frozen=True, eq=False)
 class Uncertain:

@@ -17,9 +17,9 @@ from numba.core.event import Event, Listener, register
 __all__ = ["Compiler", "cache_folder", "compiler", "drop_stale"]
 
 PURPOSES = {
-    "evaluation": "models with cycles",
     "graphs": "models with cycles",
-    "sweep": "models with cycles",
+    "inflow": "models with cycles",
+    "levels": "models with cycles",
     "game": "the paper's methods",
     "episodes": "simulated runs",
 }

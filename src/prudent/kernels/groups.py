@@ -4,8 +4,8 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.blocks import solve_block
+from prudent.kernels.levels import lower_block
 from prudent.kernels.stretches import FAST, NEVER, add_outcome
-from prudent.kernels.sweep import lower_block
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

@@ -4,9 +4,9 @@ A *question* says what is done over the actions of a state, many levels at a tim
 them are solved.  It reaches :func:`settle`, :func:`settle_cycle` and :func:`solve` as a named tuple, by whose type the
 compiler picks the step:
 
-    Plan    U(s, b) = min over a of  max over p of  sum over outcomes of  p U(s', b - c),  M among those that attain U
-    Bound   a lower bound on U over one level less, against nature's choices for U
-    Follow  the value of a given policy: one action in each state on each level
+    RobustPlan    U(s, b) = min over a of  max over p of  sum of  p U(s', b - c),  and M among those that attain U
+    RobustBound   a lower bound on U over one level less, against nature's choices for U
+    RobustGiven   the value of a given policy: one action in each state on each level
 
 Passes of backups converge slowly if a cycle is hardly ever left.  So from time to time the chosen actions are evaluated
 exactly: against fixed probabilities by elimination (:mod:`prudent.kernels.blocks`), after which nature chooses the
@@ -46,7 +46,7 @@ INLINE: Any = {**STEP, "forceinline": True}
 """The same, in place: a call takes as long as few levels do, since so many arrays are passed on."""
 
 
-class Plan(NamedTuple):
+class RobustPlan(NamedTuple):
     """Find the least worst-case excess and, among the actions that attain it, the least worst-case expected cost.
 
     From ``safe`` on the policy of least worst-case mean exceeds no budget, not even one level less, so no policy is
@@ -61,14 +61,14 @@ class Plan(NamedTuple):
     tie: float
 
 
-class Bound(NamedTuple):
+class RobustBound(NamedTuple):
     """Find the lower bound of a plan that has been found, where there are free cycles: it begins from 0 and rises."""
 
     excess: Values
     below: Values
 
 
-class Follow(NamedTuple):
+class RobustGiven(NamedTuple):
     """Evaluate a policy, whose budget is ``behind`` the level."""
 
     values: Values
@@ -82,7 +82,7 @@ def settle(question, s, first, last, sets, scratch):
 
 @overload(settle, jit_options=INLINE)
 def _settle(question, s, first, last, sets, scratch):
-    return {Plan: _choose, Bound: _raise, Follow: _follow}[question.instance_class]
+    return {RobustPlan: _choose, RobustBound: _raise, RobustGiven: _follow}[question.instance_class]
 
 
 def settle_cycle(question, states, first, last, sets, scratch):
@@ -91,7 +91,7 @@ def settle_cycle(question, states, first, last, sets, scratch):
 
 @overload(settle_cycle, jit_options=STEP)
 def _settle_cycle(question, states, first, last, sets, scratch):
-    return _plan_cycle if question.instance_class is Plan else _cycle
+    return _plan_cycle if question.instance_class is RobustPlan else _cycle
 
 
 def solve(question, states, level, sets, scratch):
@@ -100,7 +100,7 @@ def solve(question, states, level, sets, scratch):
 
 @overload(solve, jit_options=STEP)
 def _solve(question, states, level, sets, scratch):
-    return {Plan: _solve_plan, Bound: _solve_bound, Follow: _solve_policy}[question.instance_class]
+    return {RobustPlan: _solve_plan, RobustBound: _solve_bound, RobustGiven: _solve_policy}[question.instance_class]
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -272,8 +272,8 @@ def _plan_cycle(question, states, first, last, sets, scratch):
         row, before = s * excess.stride, s * excess.stride + first - 1
         for level in range(first, last):
             excess.table[row + level], mean.table[row + level] = excess.table[before], mean.table[before]
-    _until_still(Plan(excess, None, mean, choice, safe, tie), states, first, last, sets, scratch)
-    _until_still(Bound(excess, below), states, first, last, sets, scratch)
+    _until_still(RobustPlan(excess, None, mean, choice, safe, tie), states, first, last, sets, scratch)
+    _until_still(RobustBound(excess, below), states, first, last, sets, scratch)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)

@@ -1,7 +1,7 @@
-"""What a sweep over budgets finds: the questions, each a named tuple that kernels tell apart by its type.
+"""What a sweep over budgets finds: the questions, each a named tuple, whose type picks the step of a kernel.
 
 Every question is answered by one recursion, the sum over an action's outcomes of p T[s', b - c].  A question says what
-stands at both ends of it (no budget left; a goal), what is done over actions, and which *fields* T has:
+stands at both ends of it (no remaining budget; a goal), what is done over actions, and which *fields* T has:
 
     Plan           U, the least first objective, and M, the least expected cost over the actions that attain U
     Bound          a lower bound on U, rounding errors included
@@ -9,7 +9,7 @@ stands at both ends of it (no budget left; a goal), what is done over actions, a
     Given          the values of a given policy: its first objective, its expected cost and, where there are free
                    cycles, an upper bound on the former, rounding errors included
 
-A *layout* (:mod:`prudent.kernels.sweep`, :mod:`prudent.kernels.tiles`) says in which order states and levels are
+A *layout* (:mod:`prudent.kernels.levels`, :mod:`prudent.kernels.tiles`) says in which order states and levels are
 settled.  ``known`` is what a layout knows beforehand, by its own numbers.
 """
 
@@ -22,7 +22,7 @@ from prudent.kernels.choices import Choices
 
 
 class Terms(NamedTuple):
-    """The first objective: U counts 0 for all cost, 1 for cost beyond the budget, and 0 at a goal with budget left."""
+    """The first objective: for U, 0 for all cost, 1 for cost beyond the budget, 0 at a goal with remaining budget."""
 
     accrual: float  # for each unit of cost
     slope: float  # for each unit of cost beyond the budget
@@ -32,7 +32,7 @@ class Terms(NamedTuple):
 
     @property
     def at_goals(self) -> bool:
-        """Whether the first objective at a goal depends on the budget left."""
+        """Whether the first objective at a goal depends on the remaining budget."""
         return (self.goal, self.rise) != (0.0, 0.0)
 
 
@@ -91,7 +91,7 @@ def class_of(question: Any) -> type[Any]:
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def at_goal(terms, b):
-    """Return the first objective at a goal with some budget left."""
+    """Return the first objective at a goal with some remaining budget."""
     return terms.goal + terms.rise * b if b <= terms.until else 0.0
 
 

@@ -69,7 +69,7 @@ def test_each_purpose_is_told_once(monkeypatch):
         called = njit(add_one)  # it is compiled for the other one, not for what its own module is for
         assert njit(add_two)(1) == 3
 
-    for module in ("prudent.kernels.game", "prudent.kernels.graphs", "prudent.kernels.sweep", "a.user", "game"):
+    for module in ("prudent.kernels.game", "prudent.kernels.graphs", "prudent.kernels.levels", "a.user", "game"):
         compiled(module)
     about = "compiling kernels for {}, once; this may take a minute"
     assert said == [about.format("the paper's methods"), about.format("models with cycles")]

@@ -21,13 +21,11 @@ from prudent.engine.values.worst_case import UNREACHED
 from prudent.kernels.acyclic import worst_of
 from prudent.kernels.choices import Choices
 from prudent.kernels.nature import Values, value_at
-from prudent.kernels.nature_sweep import Follow, Plan
+from prudent.kernels.nature_sweep import RobustGiven, RobustPlan
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Limits, Stopped, go_on
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import in_parts
-
-__all__ = ["EVALUATING", "Worth", "robust_sweep", "worth"]
 
 MARGIN = 2
 """The factor by which a step is advised that is larger than needed: rounding adds levels."""
@@ -105,7 +103,7 @@ def _bytes(model: Uncertain, levels: int) -> int:
     return 2 * size * model.n_nodes * levels + 8 * largest_block(model) ** 2
 
 
-def _first(model: Uncertain, worst: WorstMean, levels: int) -> Plan:
+def _first(model: Uncertain, worst: WorstMean, levels: int) -> RobustPlan:
     """Return the tables of a plan, with their values without budget."""
     base, order, stride = worst.base, _worst_first(model, worst), 1
     excess = Values(base.excess, stride, base.excess, 1.0, order, falls=True)
@@ -113,10 +111,10 @@ def _first(model: Uncertain, worst: WorstMean, levels: int) -> Plan:
     mean = Values(base.mean, stride, base.mean, 0.0, order.copy())
     choice = (worst.choice - model.sets.action_start[:-1]).astype(choice_type(model.prepared))
     safe = _worst_case(model, worst.choice) + 1 if model.prepared.acyclic else np.full(model.n_nodes, UNREACHED)
-    return _longer(Plan(excess, below, mean, choice, safe, TIE), model.n_nodes, levels)
+    return _longer(RobustPlan(excess, below, mean, choice, safe, TIE), model.n_nodes, levels)
 
 
-def _longer(plan: Plan, n_nodes: int, levels: int) -> Plan:
+def _longer(plan: RobustPlan, n_nodes: int, levels: int) -> RobustPlan:
     """Return tables of this many levels, with the values known so far; others are 0."""
 
     def longer(table: NDArray[Any]) -> NDArray[Any]:
@@ -160,5 +158,5 @@ def worth(
     values.table.reshape(-1, stride)[goals] = np.maximum(base[goals][:, None] - slope * np.arange(stride), 0)
     for first in range(1, stride, levels.at_once):
         go_on(limits, EVALUATING)
-        levels.settle(Follow(values, choices, behind), first, min(first + levels.at_once, stride))
+        levels.settle(RobustGiven(values, choices, behind), first, min(first + levels.at_once, stride))
     return Worth(values, error_of(model, top), model)

@@ -12,8 +12,6 @@ from prudent.engine.sweep.rank_tiles import RankTileSweep
 from prudent.engine.sweep.task import Backend, Task
 from prudent.engine.sweep.tiles import TileSweep
 
-__all__ = ["BACKENDS", "backend_for"]
-
 BACKENDS: tuple[type[Backend], ...] = (
     BetweenSweep,
     DeviceTileSweep,

@@ -16,14 +16,12 @@ from prudent.engine.values.bellman import arcs_for_bounds, costs_of, longest_sta
 from prudent.errors import PrudentError
 from prudent.kernels.between import FAR, PAD, TOGETHER, bound_levels, shift_left
 from prudent.kernels.blocks import Arcs
+from prudent.kernels.levels import Ends
 from prudent.kernels.questions import Aims
-from prudent.kernels.sweep import Ends
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, owner
 from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
-
-__all__ = ["BetweenSweep"]
 
 FEW, AT_ONCE = 128, 2**26
 """How many levels are settled in one call at least, if that is not much work; and the most numbers for which room is

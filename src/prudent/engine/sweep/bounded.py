@@ -23,8 +23,6 @@ from prudent.kernels.questions import Base, Terms
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Limits
 
-__all__ = ["beneath", "bounded_sweep", "surely_above"]
-
 
 def bounded_sweep(
     prepared: Prepared,

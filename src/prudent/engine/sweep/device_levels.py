@@ -22,9 +22,6 @@ from prudent.kernels.questions import Aims
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays, room_on
 
-__all__ = ["DeviceLevelSweep"]
-
-
 LANES = 2
 """Threads for each state, as in the kernel."""
 

@@ -11,8 +11,6 @@ from prudent.engine.sweep.task import AT_FIRST, Task
 from prudent.runtime.gpu import Device
 from prudent.runtime.team import copy_together
 
-__all__ = ["DevicePolicy", "policy_bytes"]
-
 CHUNK = 2**24
 """Bytes of actions that go to the host at a time, if a row is no longer."""
 

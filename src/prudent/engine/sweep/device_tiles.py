@@ -22,8 +22,6 @@ from prudent.models.rows import owner
 from prudent.runtime.gpu import BLOCK, Device, Resident
 from prudent.runtime.limits import Arrays, room_on
 
-__all__ = ["TILE", "DeviceTileSweep", "device_model"]
-
 TILE, SHORTEST, SHARE = 2048, BLOCK, 0.5
 """The most levels of a tile, and the fewest; the most of the free memory that tables take for tiles longer than that.
 """

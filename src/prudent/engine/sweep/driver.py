@@ -16,8 +16,6 @@ from prudent.errors import PrudentError
 from prudent.runtime.limits import Limits, Pace, Stopped
 from prudent.runtime.progress import Progress, announce
 
-__all__ = ["budget_sweep"]
-
 FURTHER = 1.25
 """How far a sweep goes before the first check of how far to go, as a multiple of the levels surely needed."""
 

@@ -25,18 +25,6 @@ from prudent.kernels.questions import Aims
 from prudent.runtime.limits import UNLIMITED, Limits, shown_bytes
 from prudent.runtime.ranks import Ranks
 
-__all__ = [
-    "advised_device",
-    "followed_per_level",
-    "likely_levels",
-    "memory_advice",
-    "seconds_per_level",
-    "solve_bytes",
-    "sweep_bytes",
-    "within_levels",
-    "work_per_level",
-]
-
 PER_LEVEL = 120
 """Bytes for each level, for the values of the start and arrays derived from them."""
 

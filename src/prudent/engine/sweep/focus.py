@@ -33,8 +33,6 @@ from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
 from prudent.runtime.limits import Limits, Stopped, go_on
 from prudent.runtime.progress import Progress
 
-__all__ = ["Focus", "focus_on", "focused_sweep"]
-
 FOCUSING, SWEEPING = "finding the budgets that matter", "the sweep of the budgets that matter"
 
 

@@ -11,11 +11,8 @@ from prudent.engine.places import places_of, turns_of
 from prudent.engine.prepared import Prepared, once
 from prudent.engine.values.bellman import largest_rounding
 from prudent.engine.values.worst_case import UNREACHED
-from prudent.kernels.sweep import Places, Turns
+from prudent.kernels.levels import Places, Turns
 from prudent.models.rows import FloatArray, IntArray
-
-__all__ = ["LevelLayout", "level_layout"]
-
 
 CLOSE = 1e-9
 """The most that rounding may take off a lower bound, relatively, at the largest possible number of levels; mostly far

@@ -1,6 +1,6 @@
 """The backend that sweeps level by level: any model, on all threads.
 
-:mod:`prudent.engine.sweep.level_layout` gives the order, :mod:`prudent.kernels.sweep` describes how values are kept.
+:mod:`prudent.engine.sweep.level_layout` gives the order, :mod:`prudent.kernels.levels` describes how values are kept.
 """
 
 from dataclasses import dataclass, field
@@ -15,14 +15,12 @@ from prudent.engine.sweep.level_layout import LevelLayout, level_layout
 from prudent.engine.sweep.task import EACH_LEVEL, Backend, Tables, Task, kept_levels
 from prudent.engine.values.bellman import arcs_for_bounds, free_arcs, rounding
 from prudent.engine.values.worst_case import UNREACHED
+from prudent.kernels.levels import Free, Known, Places, Scratch, Span, Turns, Values, sweep
 from prudent.kernels.questions import Aims, Bound, Given, Plan, PlanAndBound
-from prudent.kernels.sweep import Free, Known, Places, Scratch, Span, Turns, Values, sweep
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
-
-__all__ = ["LevelSweep", "LevelTables", "lengthened", "new_table", "window_of"]
 
 
 def window_of(prepared: Prepared, most: int) -> int:

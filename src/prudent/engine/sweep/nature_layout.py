@@ -15,12 +15,10 @@ from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.uncertain import Uncertain, with_spare
 from prudent.kernels.nature import Sets
 from prudent.kernels.nature_levels import AHEAD, Dense, Scratch
-from prudent.kernels.nature_sweep import Follow, Plan, settle_backwards, settle_blocks
+from prudent.kernels.nature_sweep import RobustGiven, RobustPlan, settle_backwards, settle_blocks
 from prudent.kernels.team import new_counters
 from prudent.models.rows import ranges
 from prudent.runtime.team import side_by_side
-
-__all__ = ["Levels", "error_of", "largest_block", "shared"]
 
 AT_ONCE, LONGEST, BATCH = 16, 1024, 2**26
 """The fewest and the most levels that are settled at once, and the most outcomes times levels: some tenths of a second.
@@ -68,7 +66,7 @@ class Levels:
         lanes = max(min(self.threads, self.model.order.width), 1) if prepared.acyclic else 1
         self._scratch = [_scratch(self.model, width) for _ in range(lanes)]
 
-    def settle(self, question: Plan | Follow, first: int, last: int) -> None:
+    def settle(self, question: RobustPlan | RobustGiven, first: int, last: int) -> None:
         """Settle the levels from ``first`` to ``last``."""
         model, prepared, sets = self.model, self.model.prepared, self.model.sets
         if not prepared.acyclic:

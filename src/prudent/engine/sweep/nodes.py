@@ -9,8 +9,6 @@ from prudent.kernels.sharing import compare_rows, copy_lists, count_rows, first_
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
 from prudent.runtime.team import copy_together, cut, in_parts
 
-__all__ = ["Nodes", "actions_alike"]
-
 FEW = 3
 """The fewest outcomes of a list that is worth sharing."""
 

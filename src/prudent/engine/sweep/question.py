@@ -12,8 +12,6 @@ from prudent.kernels.choices import Choices
 from prudent.kernels.questions import Aims, Base, Bound, Given, Plan, PlanAndBound, Terms
 from prudent.models.rows import FloatArray, IntArray
 
-__all__ = ["BOTH", "BOUND", "EXCESS", "PLAN", "TIE", "Question", "without_safety"]
-
 PLAN, BOUND, BOTH = Aims(True, False), Aims(False, True), Aims(True, True)
 EXCESS = Terms(accrual=0.0, slope=1.0)
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.engine.places import Sections, turns_among
-from prudent.kernels.sweep import Places, Turns
+from prudent.kernels.levels import Places, Turns
 from prudent.models.rows import IntArray, offsets
 from prudent.runtime.ranks import Ranks
-
-__all__ = ["Share", "Stretch", "share_of"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,6 @@ from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays
 from prudent.runtime.ranks import Ranks
 
-__all__ = ["LevelOutline", "LevelPart", "RankLevelSweep"]
-
 
 class RankLevelSweep(RankSweep):
     """A sweep level by level, its states split among ranks."""

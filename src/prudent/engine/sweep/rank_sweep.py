@@ -28,8 +28,6 @@ from prudent.runtime.limits import Arrays, own_cores
 from prudent.runtime.ranks import End, Ranks
 from prudent.runtime.team import copy_together
 
-__all__ = ["Actions", "Advance", "Begin", "Outline", "Part", "RankSweep", "Values", "follow"]
-
 
 @dataclass(frozen=True)
 class Begin:

@@ -28,8 +28,6 @@ from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
 from prudent.runtime.ranks import Ranks
 
-__all__ = ["RankTileSweep", "TileOutline", "TilePart"]
-
 EACH, SMALLEST = 8, 2**18
 """Pieces of a tile for each rank, since the last rank begins as many pieces late as there are others; and the fewest
 outcomes times levels in a piece: about the time needed to send it."""

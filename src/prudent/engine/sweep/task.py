@@ -18,14 +18,12 @@ from prudent.engine.values.bellman import costs_of, longest_stay
 from prudent.errors import PrudentError
 from prudent.kernels.blocks import Arcs
 from prudent.kernels.choices import Choices
+from prudent.kernels.levels import Ends, Free, Workspace
 from prudent.kernels.questions import Aims
-from prudent.kernels.sweep import Ends, Free, Workspace
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.gpu import Device
 from prudent.runtime.limits import Arrays
 from prudent.runtime.ranks import Ranks
-
-__all__ = ["AT_FIRST", "EACH_LEVEL", "MISFIT", "SAMPLE", "Backend", "Swept", "Tables", "Task"]
 
 HUGE = 1e100
 """Larger than any value in a table."""

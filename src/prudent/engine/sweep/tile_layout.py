@@ -31,8 +31,6 @@ from prudent.models.graph import Blocks, ordered_blocks
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, owner, starts
 from prudent.runtime.team import copy_together, cut, in_parts
 
-__all__ = ["SURE", "Rules", "Tiling", "clear_waste", "known_of", "lay_out", "plain_tiling", "tiling_of"]
-
 PART = 2**15
 """Outcomes times levels in the smallest parts of the work: some microseconds."""
 

@@ -17,8 +17,6 @@ from prudent.kernels.team import new_counters
 from prudent.kernels.tiles import slide
 from prudent.models.rows import FloatArray
 
-__all__ = ["STRIP", "Window", "handed_on", "new_scratch", "shape_of", "short_tile"]
-
 TABLES = 2**28
 """The most bytes of the tables, unless even the shortest tiles need more."""
 

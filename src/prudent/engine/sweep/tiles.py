@@ -18,15 +18,13 @@ from prudent.engine.sweep.tile_window import Window, handed_on, shape_of
 from prudent.engine.values.bellman import free_arcs
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
+from prudent.kernels.levels import Free
 from prudent.kernels.questions import Aims, Bound, Given, Plan, PlanAndBound
 from prudent.kernels.stretches import NEVER, Parts, Scratch, Tiles, Values, Work
-from prudent.kernels.sweep import Free
 from prudent.kernels.tiles import settle
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
-
-__all__ = ["TileSweep", "TileTables"]
 
 
 @dataclass

@@ -10,7 +10,7 @@ from prudent.errors import PrudentError, TooLarge
 from prudent.kernels.acyclic import Actions, evaluate_backwards
 from prudent.kernels.blocks import Arcs, evaluate_blocks, longest_in_blocks, solve_blocks
 from prudent.kernels.counting import chance_from, sorted_by
-from prudent.kernels.sweep import Costs
+from prudent.kernels.levels import Costs
 from prudent.models.graph import Blocks
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import Limits

@@ -19,8 +19,6 @@ from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.gpu import Device, Kernels
 from prudent.runtime.limits import Limits, go_on, room_on
 
-__all__ = ["device_expected", "device_worst_case"]
-
 LANES = 2
 """Threads for each state in a pass, as in the kernel."""
 

@@ -107,17 +107,6 @@ from prudent.runtime.gpu import Device
 from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 from prudent.runtime.team import in_parts
 
-__all__ = [
-    "Equations",
-    "Expected",
-    "at_step",
-    "claim_terms_on",
-    "free_choice",
-    "least_expected_cost",
-    "range_of",
-    "surely_expected",
-]
-
 ROUGHLY, TOTALS = 1e-3, 1e-9
 """The relative residuals to which corrections, and totals of errors, are solved."""
 

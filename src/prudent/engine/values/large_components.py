@@ -48,8 +48,6 @@ from prudent.runtime.limits import Limits, Stopped, go_on
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import in_parts
 
-__all__ = ["FINE", "UNIT", "LargeBlock"]
-
 UNIT = float(np.finfo(float).eps) / 2
 """Half a unit in the last place of 1: the relative error of one operation."""
 

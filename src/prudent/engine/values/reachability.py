@@ -19,8 +19,6 @@ from prudent.engine.values.expected_cost import Equations, free_choice
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.runtime.limits import Limits
 
-__all__ = ["Reachability"]
-
 
 class Extreme(NamedTuple):
     """The extreme probabilities of an event from every state, bounds on their errors, and the policy's choice."""

@@ -25,8 +25,6 @@ from prudent.kernels.questions import Base
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import UNLIMITED, Limits
 
-__all__ = ["WorstMean", "worst_expected_cost"]
-
 ROUNDS, CLOSE = 200, 1e-12
 """The most rounds of improving nature's choices, and the relative gain at which they end."""
 

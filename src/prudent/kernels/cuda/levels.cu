@@ -1,6 +1,6 @@
 // The sweep over budgets, level by level, on a GPU.
 //
-// States are numbered by place, as in prudent/kernels/sweep.py, whose sums these are, term by term: U and M of a state
+// States are numbered by place, as in prudent/kernels/levels.py, whose sums these are, term by term: U and M of a state
 // on a level lie side by side in one 16-byte word, so one gather brings both.  Level b is in line b % window.  Line 0
 // begins with the values without budget, which also give those for budgets below 0.  States of a layer do not look at
 // each other on the same level.  So a launch settles a wide layer on one level; narrow layers that follow each other
