@@ -62,7 +62,7 @@ Two functions serve as Y:
   are collapsed.
 
 The conditions are checked in floats, rounding included, so the bounds hold however the numbers were computed;
-inaccurate numbers only make them wide.  In an acyclic model one pass (:mod:`prudent.kernels.backward_induction`) finds
+inaccurate numbers only make them wide.  In an acyclic model one pass (:mod:`prudent.kernels.acyclic`) finds
 values, refined ones, and adds up both errors instead, rounding up at every step.
 """
 
