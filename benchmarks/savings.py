@@ -7,6 +7,7 @@ left once its saving is made, too; the last is what the kernels really do, but f
 import numpy as np
 
 from cases import Case, domains, fifty_thousand
+from prudent.engine.sweep.question import PLAN, Question
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case
@@ -56,7 +57,7 @@ def banded(case: Case, tiling: Tiling, source: IntArray, reachable: IntArray) ->
     """Return the multiply-adds of U within its bands, and of M along the plan."""
     prepared, work, levels = case.prepared, tiling.work, case.levels
     least, worst = least_expected_cost(prepared), least_worst_case(prepared)
-    known = known_of(prepared, tiling, least.value, least.value, worst, least.choice, 1.0)
+    known = known_of(prepared, tiling, Question(least.base, least.choice, worst, PLAN))
     ends = np.append(worst.value, np.full(len(tiling.heads), UNREACHED))
     excess = float(np.minimum(reachable, np.maximum(ends[source] - 1, 0)).sum())
     policy = case.solve().policy

@@ -266,8 +266,8 @@ def _by_state(
     arriving, there, latest = np.zeros((layers, later)), np.zeros(n), np.zeros(n, dtype=np.int64)
     passed = Passed(np.zeros(prepared.n_actions), arriving, there, latest, np.zeros(later), weight)
     spans, done = Spans(first, last, STRETCH * row, mass, fresh), 0
-    work = (totals + int(size.sum())) * STRETCH * len(prepared.cost) / prepared.n_actions  # outcomes times levels
-    pace = Pace(LevelSweep.batch * n / work, limits)
+    work = (totals + int(size.sum())) * STRETCH * len(prepared.cost) / max(prepared.n_actions, 1)
+    pace = Pace(LevelSweep.batch * n / max(work, 1.0), limits)  # of outcomes times levels
     with Progress(FOLLOWING, total=n, unit="states") as progress:
         while done < n:
             go_on(limits, FOLLOWING)
