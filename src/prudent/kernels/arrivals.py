@@ -104,7 +104,7 @@ def collect(rows, costs, left_out, played, state, place, changing, block_of, num
                         at = fill[r]
                         fill[r] += 1
                         source[at], number[at], new_cost[at], probabilities[at] = i, a - first, cost[o], probability[o]
-                        if rest is not None:
+                        if left_out is not None:
                             rest[at] = left_out[o]
     return arc_start, sure_stop, source, new_cost, number, probabilities, rest
 
