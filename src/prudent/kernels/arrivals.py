@@ -6,7 +6,7 @@ same action on all levels, then those that count only on levels on which their a
 places for the goals: all outcomes that end a run, cut into pieces.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -91,7 +91,7 @@ def collect(rows, costs, left_out, played, state, place, changing, block_of, num
         arc_start[r + 1] = min(arc_start[r] + piece, at)
         sure_stop[r] = min(max(unsure[n], arc_start[r]), arc_start[r + 1])
     source, probabilities = np.empty(at, dtype=np.int32), np.empty(at)
-    rest = None if left_out is None else np.empty(at)
+    rest: Any = None if left_out is None else np.empty(at)
     new_cost, number = np.empty(at, dtype=cost_type.dtype), np.empty(at, dtype=number_type.dtype)
     for i in range(n):
         first, fill = action_start[state[i]], unsure if changing[i] else sure
