@@ -191,18 +191,6 @@ def least_behind(counters, parts, arc_start, successor, cost, least):
 
 
 @njit(cache=True, nogil=True)
-def worst_of(counters, part, after, backwards, action_start, choice, outcome_start, successor, cost, worst):
-    """Fill ``worst`` with the worst-case cost of a policy, ``choice``, with one action for each state."""
-    for k in drawn_in_order(counters, after):
-        for i in range(part[k], part[k + 1]):
-            s = backwards[i]
-            worst[s] = 0
-            if action_start[s] < action_start[s + 1]:
-                for o in range(outcome_start[choice[s]], outcome_start[choice[s] + 1]):
-                    worst[s] = max(worst[s], cost[o] + worst[successor[o]])
-
-
-@njit(cache=True, nogil=True)
 def worst_ahead(counters, parts, played, worst, action_worst):
     """Fill ``worst`` with the minimal worst-case cost of each state, ``action_worst`` with that after each action."""
     part, after, state = parts

@@ -27,7 +27,6 @@ class Sets(NamedTuple):
     outcome_start: np.ndarray  # (n_actions + 1,)
     successor: np.ndarray  # (n_outcomes,)
     cost: np.ndarray  # (n_outcomes,)  in levels, as charged
-    paid: np.ndarray  # (n_outcomes,)  in levels, not rounded
     low: np.ndarray  # (n_outcomes,)
     high: np.ndarray  # (n_outcomes,)
     loop_low: np.ndarray  # (n_actions,)  of the free loop, 0 if there is none
@@ -41,41 +40,10 @@ class Values(NamedTuple):
     table: np.ndarray  # (n_states * stride,)  a row for each state
     stride: int  # levels of a state
     base: np.ndarray  # (n_states,)  at level 0
-    slope: float  # by how much they fall with each level: 1 for an excess, 0 for a cost, which is added up
+    slope: float  # by how much they fall with each level: 1 for an excess, 0 for a cost
+    added: np.ndarray  # (n_outcomes,)  what an outcome adds to the value after it: a cost that is added up, or 0
     order: np.ndarray  # (n_outcomes,)  the outcomes of each action, the worst first: sorted anew where they are read
     falls: bool = False  # whether none rises with the level, so that once 0 it stays
-
-
-@njit(cache=True)
-def align(model_action, first, target, cost, low, high, probability, own, rows, free_below, sets):
-    """Add up the intervals of the model's outcomes in the prepared ones; return an action that does not fit, or -1.
-
-    ``first`` is where the outcomes of each model action begin; ``target`` and ``cost`` are their prepared successors
-    and costs.  ``own`` is the prepared state of each prepared action, ``rows`` the prepared costs.  Costs under
-    ``free_below`` are free.
-    """
-    for a in range(len(model_action)):
-        m = model_action[a]
-        if m < 0:
-            continue
-        begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
-        for o in range(first[m], first[m + 1]):
-            if probability[o] <= 0:
-                continue
-            if target[o] == own[a] and cost[o] < free_below:
-                sets.loop_low[a] += low[o]
-                sets.loop_high[a] += high[o]
-                continue
-            found = False
-            for k in range(begin, end):
-                if sets.successor[k] == target[o] and rows[k] == cost[o]:
-                    sets.low[k] += low[o]
-                    sets.high[k] += high[o]
-                    found = True
-                    break
-            if not found:
-                return a
-    return -1
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -93,12 +61,16 @@ def spread(a, sets, order, value, weight):
             order[j] = order[j - 1]
             j -= 1
         order[j] = k
-    low, high, spare = sets.low, sets.high, sets.spare[a]
-    loop_low, loop_high = sets.loop_low[a], sets.loop_high[a]
-    if loop_high == 0.0:
-        total, left, pivot = 0.0, spare, -1
+    low, high = sets.low, sets.high
+    loop_low, loop_more = sets.loop_low[a], sets.loop_high[a] - sets.loop_low[a]
+    looped, best = sets.loop_high[a] > 0.0, -1.0
+    for _ in range(ROUNDS):
+        left, loop, placed, total, pivot = sets.spare[a], loop_low, not looped, 0.0, -1
         for i in range(begin, end):
             k = order[i]
+            if not placed and value[k - begin] < best:
+                more = min(loop_more, left)
+                loop, left, placed = loop + more, left - more, True
             more = min(high[k] - low[k], left)
             share = low[k] + more
             left -= more
@@ -106,23 +78,10 @@ def spread(a, sets, order, value, weight):
                 pivot = i
             weight[k - begin] = share
             total += share * value[k - begin]
-        return total, pivot
-    best = -1.0
-    for _ in range(ROUNDS):
-        left, loop, placed = spare, loop_low, False
-        for i in range(begin, end):
-            k = order[i]
-            if not placed and value[k - begin] < best:
-                more = min(loop_high - loop_low, left)
-                loop, left, placed = loop + more, left - more, True
-            more = min(high[k] - low[k], left)
-            weight[k - begin] = low[k] + more
-            left -= more
+        if not looped:
+            return total, pivot
         if not placed:
-            loop += min(loop_high - loop_low, left)
-        total = 0.0
-        for k in range(begin, end):
-            total += weight[k - begin] * value[k - begin]
+            loop += min(loop_more, left)
         total /= 1.0 - loop
         for k in range(end - begin):
             weight[k] /= 1.0 - loop
@@ -139,17 +98,11 @@ def value_at(values, s, level):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def added_by(k, sets, values):
-    """Return what an outcome adds to the value after it: its cost, where costs are added up."""
-    return sets.paid[k] if values.slope == 0.0 else 0.0
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def worst_at(a, level, sets, values, value, weight):
     """Return the worst expectation of an action at a level, and the pivot; fill ``weight`` with nature's choice."""
     begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
     for k in range(begin, end):
-        value[k - begin] = value_at(values, sets.successor[k], level - sets.cost[k]) + added_by(k, sets, values)
+        value[k - begin] = value_at(values, sets.successor[k], level - sets.cost[k]) + values.added[k]
     return spread(a, sets, values.order, value, weight)
 
 

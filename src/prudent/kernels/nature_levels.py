@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from prudent.kernels.nature import added_by, value_at, worst_at
-from prudent.kernels.stretches import FAST, fill
+from prudent.kernels.nature import worst_at
+from prudent.kernels.stretches import FAST, copy, fill
 
 AHEAD = 64
 """The most levels that are added up before the order is checked."""
@@ -89,10 +89,11 @@ def _add_in_order(total, n, share, table, at, more, pivot, side, wrong):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def _lower(low, n, new):
-    """Lower values to those that are less."""
+def _lower(low, at, n, new):
+    """Lower values from a place on to those that are less."""
+    here = np.uint64(at)
     for i in range(np.uint64(n)):
-        low[i] = new[i] if new[i] < low[i] else low[i]
+        low[here + i] = new[i] if new[i] < low[here + i] else low[here + i]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
@@ -102,57 +103,48 @@ def over_levels(a, first, last, sets, values, floor, out, scratch):
     With a ``floor`` lower ``scratch.low`` to the expectation of these values under the same choices of nature.
     """
     begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
-    successor, cost, order, value, weight = sets.successor, sets.cost, values.order, scratch.value, scratch.weight
+    successor, cost, order, added, weight = sets.successor, sets.cost, values.order, values.added, scratch.weight
     spare, total, pivots, wrong, beneath = scratch.spare, scratch.total, scratch.pivot, scratch.wrong, scratch.beneath
     level, length, looped = first, AHEAD, sets.loop_high[a] > 0.0
     if end == begin + 1 and not looped:  # a sure step
         s, after, n = successor[begin], first - cost[begin], last - first
-        _copy(values, s, after, n, added_by(begin, sets, values), out)
+        _copy(values, s, after, n, added[begin], out)
         if floor is not None:
             _copy(floor, s, after, n, 0.0, scratch.best)
-            _lower(scratch.low, n, scratch.best)
+            _lower(scratch.low, 0, n, scratch.best)
         return
     while level < last:
-        at = level - first
-        out[at], pivot = worst_at(a, level, sets, values, value, weight)
-        if floor is not None:
-            down = 0.0
-            for k in range(begin, end):
-                down += weight[k - begin] * value_at(floor, successor[k], level - cost[k])
-            scratch.low[at] = min(scratch.low[at], down)
-        level += 1
-        if values.falls and out[at] == 0.0:
-            fill(out, level - first, last - first, 0.0)
-            if floor is not None:
-                fill(scratch.low, level - first, last - first, 0.0)
-            return
-        if looped or level == last:
-            continue
-        n = min(length, last - level)
+        worst, pivot = worst_at(a, level, sets, values, scratch.value, weight)
+        n = 1 if looped else min(length, last - level)
         constant = 0.0
         for k in range(begin, end):
-            constant += weight[k - begin] * added_by(k, sets, values)
+            constant += weight[k - begin] * added[k]
         for i in range(np.uint64(n)):
             total[i], beneath[i], wrong[i], pivots[i] = constant, 0.0, 0.0, 0.0
         if pivot >= 0:
             k = order[pivot]
-            _copy(values, successor[k], level - cost[k], n, added_by(k, sets, values), pivots)
+            _copy(values, successor[k], level - cost[k], n, added[k], pivots)
         for place in range(begin, end):
             k = order[place]
-            share, more, here = weight[k - begin], added_by(k, sets, values), level - cost[k]
+            share, here = weight[k - begin], level - cost[k]
             row, start = _stretch(values, successor[k], here, n, spare)
             if pivot < 0 or place == pivot or sets.low[k] == sets.high[k]:
                 _add(total, n, share, row, start)
             else:
-                _add_in_order(total, n, share, row, start, more, pivots, 1.0 if place < pivot else -1.0, wrong)
+                _add_in_order(total, n, share, row, start, added[k], pivots, 1.0 if place < pivot else -1.0, wrong)
             if floor is not None:
                 row, start = _stretch(floor, successor[k], here, n, spare)
                 _add(beneath, n, share, row, start)
-        good = 0
+        total[0], at, good = worst, level - first, 1
         while good < n and wrong[good] <= ALIKE * pivots[good]:
-            out[at + 1 + good] = total[good]
             good += 1
+        copy(out, at, good, total, 0)
         if floor is not None:
-            _lower(scratch.low[at + 1 :], good, beneath)
+            _lower(scratch.low, at, good, beneath)
         length = min(2 * length, AHEAD) if good == n else max(length // 2, 4)
         level += good
+        if values.falls and out[level - first - 1] == 0.0:
+            fill(out, level - first, last - first, 0.0)
+            if floor is not None:
+                fill(scratch.low, level - first, last - first, 0.0)
+            return

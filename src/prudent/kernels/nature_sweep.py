@@ -22,7 +22,7 @@ from numba.extending import overload
 
 from prudent.kernels.blocks import eliminate
 from prudent.kernels.choices import Choices, look_up
-from prudent.kernels.nature import Values, added_by, value_at, worst_at
+from prudent.kernels.nature import Values, value_at, worst_at
 from prudent.kernels.nature_levels import AHEAD, over_levels
 from prudent.kernels.stretches import FAST, fill
 from prudent.kernels.team import draw, finish, wait_for
@@ -294,7 +294,7 @@ def _evaluate(states, level, sets, judge, values, scratch):
             else:
                 dense.out[i] += share
                 dense.right[i] += share * value_at(values, s, level - sets.cost[k])
-            dense.right[i] += share * added_by(k, sets, values)
+            dense.right[i] += share * values.added[k]
     eliminate(dense.matrix, dense.out, dense.stay, dense.right, size)
     changed = 0.0
     for i in range(size):
@@ -340,7 +340,7 @@ def _solve_policy(question, states, level, sets, scratch):
 def _solve_bound(question, states, level, sets, scratch):
     """Fill in the least expectation against nature's worst choices for the plan's excess."""
     excess, below = question
-    played, weight = scratch.dense.played, scratch.weight
+    played = scratch.dense.played
     for i in range(len(states)):
         played[i] = sets.action_start[states[i]]
     for _ in range(ROUNDS):
@@ -350,12 +350,10 @@ def _solve_bound(question, states, level, sets, scratch):
             s = states[i]
             least = below.table[s * below.stride + level] * (1 - BETTER)
             for a in range(sets.action_start[s], sets.action_start[s + 1]):
-                worst_at(a, level, sets, excess, scratch.value, weight)
-                begin, total = sets.outcome_start[a], 0.0
-                for k in range(begin, sets.outcome_start[a + 1]):
-                    total += weight[k - begin] * value_at(below, sets.successor[k], level - sets.cost[k])
-                if total < least:
-                    least, played[i], changed = total, a, True
+                scratch.low[0] = least
+                over_levels(a, level, level + 1, sets, excess, below, scratch.by_action[0], scratch)
+                if scratch.low[0] < least:
+                    least, played[i], changed = scratch.low[0], a, True
         if not changed:
             break
     return False

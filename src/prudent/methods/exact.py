@@ -34,7 +34,7 @@ the CVaR of the best policy so far still an upper one.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -49,9 +49,9 @@ from prudent.engine.sweep.tile_layout import clear_waste
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, range_of, surely_expected
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_worst_case
-from prudent.methods.solution import Solution
+from prudent.methods.solution import Nominal, Solution
 from prudent.models.rows import BoolArray, FloatArray
-from prudent.policies.chain import Values, backward, backward_from_each
+from prudent.policies.chain import Values, backward, backward_from_each, expected_steps
 from prudent.policies.own_tail import UNKNOWN, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits, Stopped
@@ -64,12 +64,13 @@ along a run beyond which the policy is evaluated backwards, state by state."""
 
 
 @dataclass(frozen=True)
-class ByBudget:
-    """The result of a sweep: enough for one alpha and every larger one."""
+class Explored:
+    """The result of the sweeps for a plan and a lower bound: enough for one alpha and every larger one."""
 
     prepared: Prepared
     swept: Swept
     least: float  # a lower bound on the least expected cost
+    expected: Expected
 
     @property
     def stopped(self) -> str:
@@ -85,23 +86,16 @@ class ByBudget:
         mean = np.where(attains, self.swept.mean, np.inf)
         return int(np.argmax(mean <= mean.min() * (1 + TIE))), attains
 
-
-def least_objective(low: FloatArray, alpha: float, reached: float) -> float:
-    """Return a lower bound on f, given one on U by budget; budgets from ``reached`` on were not swept."""
-    return min(float((np.arange(len(low)) + low / alpha).min(initial=np.inf)) * (1 - 4 * UNIT), reached)
-
-
-@dataclass(frozen=True)
-class Explored(ByBudget):
-    """The result of the sweeps for a plan and a lower bound."""
-
-    expected: Expected
-
     def lower(self, alpha: float) -> float:
         """Return a certified lower bound on the optimal CVaR."""
         low = self.swept.low
         reached = len(low) - 1 if self.prepared.scale.rounded else len(low)  # the first budget that is not swept
-        return max(least_objective(low, alpha, reached if self.stopped else np.inf), self.least)
+        return max(self._least(low, alpha, reached), self.least)
+
+    def _least(self, low: FloatArray, alpha: float, reached: int) -> float:
+        """Return a lower bound on f, given one on U by budget; if stopped, only below ``reached``."""
+        least = float((np.arange(len(low)) + low / alpha).min(initial=np.inf)) * (1 - 4 * UNIT)
+        return min(least, reached) if self.stopped else least
 
     @cached_property
     def values(self) -> FloatArray:
@@ -121,6 +115,14 @@ class Explored(ByBudget):
             return backward(policy, self.expected, limits)
         return Values(*self.values[:, policy.level].tolist())
 
+    def steps(self, w: int) -> float:
+        """Return a bound on the expected number of actions of the policy that starts with a budget; 0 if not needed."""
+        return 0.0 if np.isfinite(self.prepared.scale.relative) else float(self._steps[w])
+
+    @cached_property
+    def _steps(self) -> FloatArray:
+        return expected_steps(self.policy(len(self.swept.excess) - 1))
+
     def policy(self, budget: int, *, last: bool = False) -> BudgetPolicy:
         """Return the policy that starts with a budget; where no run can be, it plays the first action.
 
@@ -135,6 +137,63 @@ class Explored(ByBudget):
         clear_waste(self.prepared, choice)
         return BudgetPolicy.of_rows(self.prepared, choice)
 
+    def at(self, alpha: float, w: int, *, first: bool, limits: Limits = UNLIMITED) -> OwnTail:
+        """Return the numbers of the policy that starts with a budget; ``first``: whether that is its VaR at alpha.
+
+        It is evaluated only for what the sweep does not say.
+        """
+        scale = self.prepared.scale
+        excess, above, mean = self.values[:, w].tolist()
+        cvar, upper = w + excess / alpha, (w + above / alpha) * (1 + 4 * UNIT)
+        if first and not scale.rounded:
+            return OwnTail(scale.total(w), cvar, mean, upper, np.nan, 0.0)
+        own = own_tail(self.policy(w), self.expected, cvar, alpha, limits=limits)
+        if scale.rounded:  # charged more than its true cost
+            cvar = np.nan if own.notes else max(min(own.cvar, cvar), self.lower(alpha))
+            upper = min(own.upper, upper)
+        return replace(own, cvar=cvar, mean=mean, upper=upper)
+
+    def in_model(self, alpha: float, w: int) -> tuple[Nominal | None, tuple[str, ...]]:
+        """Return the policy's numbers in the model itself, where others are for the worst of a set; and notes."""
+        return None, ()
+
+    def solution(self, alpha: float, *, last: bool = False, limits: Limits = UNLIMITED) -> Solution:
+        """Return the best policy for an alpha, evaluated within the limits; with ``last`` this is not used again."""
+        prepared, expected, stopped, swept = self.prepared, self.expected, self.stopped, self.swept
+        w, attains = self.budgets(alpha)
+        lower, policy = self.lower(alpha), self.policy(w, last=last)
+        exact_costs = not prepared.scale.rounded and (np.isfinite(prepared.scale.relative) or prepared.finite)
+        if exact_costs and not stopped and swept.measured and alpha < 1 and not attains[:w].any():
+            own = self.at(alpha, w, first=True)  # since no smaller budget attains the optimal CVaR
+        else:
+            most = w + float(swept.excess[w]) * (1 + TIE) / alpha
+            own = _within(lambda: own_tail(policy, expected, most, alpha, limits=limits), UNKNOWN)
+        cvar, mean, upper = own.cvar, own.mean, own.upper
+        if own is UNKNOWN:
+            stopped = stopped or limits.stop
+        if own.notes or own.error > SECOND:  # the policy is too large to evaluate, or errors add up over its long runs
+            unknown = Values(float(swept.excess[w]), np.inf, float(swept.mean[w]))
+            values = _within(lambda: self.values_of(policy, limits), unknown)
+            upper = min(upper, (w + values.above / alpha) * (1 + 4 * UNIT))
+            cvar, mean = min(cvar, w + values.excess / alpha), values.mean
+        if prepared.scale.rounded or stopped:  # then w need not be the best budget for its own policy
+            cvar = np.nan if own.notes else max(cvar, lower)
+        complete = not (stopped or prepared.scale.rounded)
+        second = float(swept.mean[attains].min()) * (1 - SECOND)
+        return Solution(
+            policy=policy,
+            var=own.var,
+            cvar=cvar,
+            expected=mean,
+            expected_lower=second if complete else self.least,
+            lower=lower,
+            upper=upper,
+            worst=true_worst_case(prepared, limits),
+            steps=own.steps,
+            stopped=stopped,
+            notes=own.notes,
+        )
+
 
 def exact(
     prepared: Prepared, alpha: float, limits: Limits, *, bounded: bool = True, focus: Focus | None = None
@@ -145,7 +204,7 @@ def exact(
     """
     with limits:  # after Ctrl-C, evaluate what was swept
         explored = explore(prepared, alpha, limits, bounded=bounded, focus=focus)
-        return solution_for(explored, alpha, last=True, limits=limits.for_the_rest)
+        return explored.solution(alpha, last=True, limits=limits.for_the_rest)
 
 
 def explore(
@@ -165,48 +224,6 @@ def explore(
     else:
         swept = focused_sweep(prepared, expected, worst, focus, limits)
     return Explored(prepared, swept, float(surely_expected(prepared, limits)[prepared.start]), expected)
-
-
-def solution_for(explored: Explored, alpha: float, *, last: bool = False, limits: Limits = UNLIMITED) -> Solution:
-    """Return the best policy for an alpha, evaluated within the limits; with ``last`` the sweep is not used again."""
-    prepared, expected, stopped = explored.prepared, explored.expected, explored.stopped
-    w, attains = explored.budgets(alpha)
-    lower, policy = explored.lower(alpha), explored.policy(w, last=last)
-    exact_costs = not prepared.scale.rounded and (np.isfinite(prepared.scale.relative) or prepared.finite)
-    if exact_costs and not stopped and explored.swept.measured and alpha < 1 and not attains[:w].any():
-        # The sweep has all numbers; VaR is w, since no smaller budget attains the optimal CVaR.
-        excess, above, mean = explored.values[:, w].tolist()
-        var = prepared.scale.total(w)
-        own = OwnTail(var, w + excess / alpha, mean, (w + above / alpha) * (1 + 4 * UNIT), np.nan, 0.0)
-    else:
-        most = w + float(explored.swept.excess[w]) * (1 + TIE) / alpha
-        own = _within(lambda: own_tail(policy, expected, most, alpha, limits=limits), UNKNOWN)
-    cvar, mean, upper = own.cvar, own.mean, own.upper
-    if own is UNKNOWN:
-        stopped = stopped or limits.stop
-    if own.notes or own.error > SECOND:  # the policy is too large to evaluate, or errors add up over its long runs
-        swept = explored.swept
-        unknown = Values(float(swept.excess[w]), np.inf, float(swept.mean[w]))
-        values = _within(lambda: explored.values_of(policy, limits), unknown)
-        upper = min(upper, (w + values.above / alpha) * (1 + 4 * UNIT))
-        cvar, mean = min(cvar, w + values.excess / alpha), values.mean
-    if prepared.scale.rounded or stopped:  # then w need not be the best budget for its own policy
-        cvar = np.nan if own.notes else max(cvar, lower)
-    complete = not (stopped or prepared.scale.rounded)
-    second = float(explored.swept.mean[attains].min()) * (1 - SECOND)
-    return Solution(
-        policy=policy,
-        var=own.var,
-        cvar=cvar,
-        expected=mean,
-        expected_lower=second if complete else explored.least,
-        lower=lower,
-        upper=upper,
-        worst=true_worst_case(prepared, limits),
-        steps=own.steps,
-        stopped=stopped,
-        notes=own.notes,
-    )
 
 
 def _within(work: Callable[[], T], otherwise: T) -> T:

@@ -27,57 +27,54 @@ second table has.  Both bounds are off by about a step for each action of a run.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from prudent.engine.cost_step import nice_step
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.against_nature import robust_sweep
-from prudent.engine.sweep.nature_layout import error_of, shared
+from prudent.engine.sweep.against_nature import error_of, nature_bytes, shared
+from prudent.engine.sweep.driver import budget_sweep
+from prudent.engine.sweep.question import Question, without_safety
 from prudent.engine.uncertain import Uncertain, uncertain
 from prudent.engine.values.bellman import UNIT
-from prudent.engine.values.robust_cost import WorstMean, worst_expected_cost
+from prudent.engine.values.robust_cost import worst_expected_cost
 from prudent.engine.values.worst_case import true_worst_case
-from prudent.methods.exact import ByBudget, Explored, least_objective
+from prudent.kernels.questions import Base
+from prudent.methods.exact import Explored
 from prudent.methods.solution import Nominal, Solution
 from prudent.models.intervals import Intervals
+from prudent.models.rows import FloatArray
 from prudent.policies.chain import spent_budget
-from prudent.policies.own_tail import own_tail
-from prudent.policies.policy import BudgetPolicy
+from prudent.policies.own_tail import OwnTail, own_tail
 from prudent.runtime.limits import UNLIMITED, Limits
+
+MARGIN = 2
+"""The factor by which a step is advised that is larger than needed: rounding adds levels."""
 
 
 @dataclass(frozen=True)
-class RobustExplored(ByBudget):
-    """The result of the sweep against nature; its excess and mean are the policies' worst-case ones."""
+class RobustExplored(Explored):
+    """The result of the sweep against nature: excess, mean and what is expected are worst-case ones."""
 
     model: Uncertain
-    worst: WorstMean
     nominal: Explored | None = None  # of the model itself, if that was explored, too
     beneath: "RobustExplored | None" = None  # of costs rounded down, if costs are rounded
 
-    @property
-    def error(self) -> float:
-        """The relative error of the sweep's values."""
-        return error_of(self.model, len(self.swept.excess))
+    @cached_property
+    def error(self) -> FloatArray:
+        """Bounds on the relative errors of the sweep's values, by budget."""
+        return error_of(self.model, np.arange(len(self.swept.excess)))
 
     def lower(self, alpha: float) -> float:
         """Return a lower bound on the minimal worst-case CVaR."""
         known = 0.0 if self.nominal is None else self.nominal.lower(alpha)
         if self.beneath is not None:
             return max(known, self.beneath.lower(alpha))
-        below = self.swept.low[1:] * (1 - self.error)
-        reached = len(below) if self.stopped else np.inf
-        return max(known, least_objective(below, alpha, reached), self.least)
-
-    def upper(self, w: int, alpha: float) -> float:
-        """Return an upper bound on the worst-case CVaR of the policy that starts with a budget."""
-        return (w + float(self.swept.excess[w]) * (1 + self.error) / alpha) * (1 + 4 * UNIT)
-
-    def policy(self, budget: int) -> BudgetPolicy:
-        """Return the policy that starts with a budget."""
-        return BudgetPolicy.of_rows(self.prepared, self.swept.choice[: budget + 1].copy())
+        below = (self.swept.low * (1 - self.error))[1:]
+        return max(known, self._least(below, alpha, len(below)), self.least)
 
     def steps(self, w: int) -> float:
         """Return a bound on the expected number of actions: until the budget is spent, and afterwards."""
@@ -86,31 +83,38 @@ class RobustExplored(ByBudget):
         plays = float((1 / away).max(initial=1.0))
         if prepared.finite:
             return prepared.longest * plays
-        return float((w + 1) * (prepared.free_depth.max(initial=0) + 1) * plays + self.worst.steps * plays)
+        after = float(self.expected.steps().max(initial=0.0))
+        return float((w + 1) * (prepared.free_depth.max(initial=0) + 1) * plays + after * plays)
 
-    def own(self, policy: BudgetPolicy, alpha: float, limits: Limits = UNLIMITED) -> tuple[Nominal, tuple[str, ...]]:
-        """Return a policy's numbers in the model itself, in levels except for VaR, and notes on unknown ones."""
-        own = own_tail(policy, spent_budget(policy, limits), self.upper(policy.level, alpha), alpha, limits=limits)
+    def at(self, alpha: float, w: int, *, first: bool = True, limits: Limits = UNLIMITED) -> OwnTail:
+        """Return the worst-case numbers of the policy that starts with a budget, as the sweep has them."""
+        excess, mean, error = float(self.swept.excess[w]), float(self.swept.mean[w]), float(self.error[w])
+        upper = max((w + excess * (1 + error) / alpha) * (1 + 4 * UNIT), self.lower(alpha))
+        return OwnTail(self.prepared.scale.total(w), w + excess / alpha, mean, upper, self.steps(w), error)
+
+    def in_model(self, alpha: float, w: int, limits: Limits = UNLIMITED) -> tuple[Nominal, tuple[str, ...]]:
+        """Return the policy's numbers in the model itself, in levels except for VaR, and notes on unknown ones."""
+        policy, upper = self.policy(w), self.at(alpha, w).upper
+        own = own_tail(policy, spent_budget(policy, limits), upper, alpha, limits=limits)
         return Nominal(own.cvar if not own.notes else np.nan, own.var, own.mean), own.notes
 
-    def solution(self, alpha: float, limits: Limits = UNLIMITED) -> Solution:
+    def solution(self, alpha: float, *, last: bool = False, limits: Limits = UNLIMITED) -> Solution:
         """Return the best policy for an alpha."""
-        prepared, swept = self.prepared, self.swept
+        prepared, lower = self.prepared, self.lower(alpha)
         w, attains = self.budgets(alpha)
-        policy, upper = self.policy(w), self.upper(w, alpha)
-        lower = self.lower(alpha)
-        nominal, notes = self.own(policy, alpha, limits)
+        own, (nominal, notes) = self.at(alpha, w), self.in_model(alpha, w, limits)
         complete = not (self.stopped or prepared.scale.rounded)
+        second = float((self.swept.mean * (1 - self.error))[attains].min())
         return Solution(
-            policy=policy,
-            var=prepared.scale.total(w),
-            cvar=min(max(w + float(swept.excess[w]) / alpha, lower), upper),
-            expected=float(swept.mean[w]),
-            expected_lower=float(swept.mean[attains].min()) * (1 - self.error) if complete else min(self.least, upper),
-            lower=min(lower, upper),
-            upper=upper,
+            policy=self.policy(w, last=last),
+            var=own.var,
+            cvar=max(own.cvar, lower),
+            expected=own.mean,
+            expected_lower=second if complete else min(self.least, own.upper),
+            lower=lower,
+            upper=own.upper,
             worst=true_worst_case(prepared, limits),
-            steps=self.steps(w),
+            steps=own.steps,
             stopped=self.stopped,
             notes=notes,
             nominal=nominal,
@@ -121,24 +125,42 @@ def explore_against(
     prepared: Prepared, intervals: Intervals, alpha: float, limits: Limits, nominal: Explored | None = None
 ) -> RobustExplored:
     """Sweep the budgets against nature as far as alpha requires."""
+    if not prepared.scale.rounded:
+        return swept_against(shared(uncertain(prepared, intervals)), alpha, limits, nominal=nominal)
+    below = prepare(prepared.model, prepared.scale.step, limits, down=True)
+    beneath = swept_against(uncertain(below, intervals, down=True), alpha, limits)
+    beneath = replace(beneath, swept=replace(beneath.swept, choice=beneath.swept.choice[:0].copy()))
+    found = swept_against(uncertain(prepared, intervals), alpha, limits, nominal=nominal, beneath=beneath)
+    return replace(found, swept=replace(found.swept, stopped=found.stopped or beneath.stopped))
 
-    def sweep(model: Uncertain, **more: Any) -> RobustExplored:
-        worst = worst_expected_cost(model, limits)
-        swept, least = robust_sweep(model, worst, alpha, limits), float(worst.lower[model.prepared.start])
-        return RobustExplored(model.prepared, swept, least, model, worst, **more)
 
-    model, beneath = shared(uncertain(prepared, intervals)), None
-    if prepared.scale.rounded:
-        below = prepare(prepared.model, prepared.scale.step, limits, down=True)
-        beneath = sweep(uncertain(below, intervals, down=True))
-        beneath = replace(beneath, swept=replace(beneath.swept, choice=beneath.swept.choice[:0].copy()))
-    found = sweep(model, nominal=nominal, beneath=beneath)
-    if beneath is not None and beneath.stopped and not found.stopped:
-        found = replace(found, swept=replace(found.swept, stopped=beneath.stopped))
-    return found
+def swept_against(model: Uncertain, alpha: float, limits: Limits, **more: Any) -> RobustExplored:
+    """Sweep the budgets as far as alpha requires, for a prepared model and its sets."""
+    prepared, worst = model.prepared, worst_expected_cost(model, limits)
+    base = Base(worst.upper, worst.lower + 1, worst.value)
+    question = Question(base, worst.choice, without_safety(prepared), nature=model)
+    sure = float(worst.value[prepared.start])
+    need = nature_bytes(question, int(sure) + 2)
+    if need > limits.memory:
+        limits.check(need, "the tables of a robust plan", _advice(question, sure, limits.memory))
+    swept = budget_sweep(prepared, question, limits, alpha=alpha)
+    return RobustExplored(prepared, swept, float(worst.lower[prepared.start]), worst, model, **more)
+
+
+def _advice(question: Question, sure: float, memory: int) -> str:
+    """Return advice for a sweep that needs more memory than there is: a step at which its first tables fit."""
+    assert question.nature is not None
+    prepared, fixed = question.nature.prepared, nature_bytes(question, 0)
+    fewer = (memory - fixed) / (MARGIN * (nature_bytes(question, 1) - fixed))
+    step = nice_step(prepared.scale.level_size * (sure + 2) / fewer) if fewer > 2 else np.inf
+    if step > float(np.abs(prepared.model.cost).max(initial=0.0)):
+        return "raise memory= (--memory)"
+    return f"raise memory= (--memory), or set a larger step (step=, --step), from about {step:g} on"
 
 
 def robust(prepared: Prepared, intervals: Intervals, alpha: float, limits: Limits) -> Solution:
     """Return a policy of minimal worst-case CVaR and, among those, lowest worst-case expected cost."""
     with limits:  # after Ctrl-C, evaluate what was swept
-        return explore_against(prepared, intervals, alpha, limits).solution(alpha, limits.for_the_rest)
+        return explore_against(prepared, intervals, alpha, limits).solution(
+            alpha, last=True, limits=limits.for_the_rest
+        )

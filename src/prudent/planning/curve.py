@@ -13,22 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from prudent.engine.values.bellman import UNIT
 from prudent.errors import PrudentError
-from prudent.methods.exact import Explored, solution_for
-from prudent.methods.robust import RobustExplored, explore_against
+from prudent.methods.exact import Explored
+from prudent.methods.robust import explore_against
 from prudent.methods.solution import UNKNOWN, Nominal, Solution
 from prudent.models.intervals import Intervals, intervals_of, lasting
-from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Stage, bracket, stage_of
 from prudent.planning.cvar import explored, only_at_hand, unswept
 from prudent.planning.job import begin
 from prudent.planning.options import Options
 from prudent.planning.plans import plan_of
-from prudent.policies.chain import expected_steps
 from prudent.policies.distribution import GROUPED, Alphas, alphas_of, check_alpha
-from prudent.policies.own_tail import own_tail
 from prudent.results.plan import Plan
 from prudent.runtime.limits import UNLIMITED, Limits, Stopped, go_on
 from prudent.runtime.tables import (
@@ -97,7 +93,7 @@ class Curve(Shown):
     model: SSP
     alpha_min: float
     seconds: float
-    _explored: Explored | RobustExplored | Stage[Solution]  # a plan at hand, if no sweep was finished in time
+    _explored: Explored | Stage[Solution]  # a plan at hand, if no sweep was finished in time
     device: str = "cpu"  # the device that computed it
     intervals: Intervals | None = None  # the set of models, if any
     _listed: tuple[CurvePoint, ...] | None = None  # the points, if a time limit asked for them at once
@@ -178,36 +174,19 @@ class Curve(Shown):
 
     def _point(self, alpha: float, w: int, first: bool, limits: Limits = UNLIMITED) -> CurvePoint:
         """Return the point of a budget at an alpha; ``first``: whether the budget is its policy's VaR."""
-        explored, prepared, scale = self._swept, self._swept.prepared, self._swept.prepared.scale
-        if isinstance(explored, RobustExplored):
-            return self._robust_point(explored, alpha, w)
-        excess, above, mean = explored.values[:, w].tolist()
-        steps = float(self._steps[w]) if len(self._steps) else 0.0
-        cvar, upper = w + excess / alpha, (w + above / alpha) * (1 + 4 * UNIT)
-        if scale.rounded:  # charged more than its true cost
-            own = own_tail(explored.policy(w), explored.expected, cvar, alpha, limits=limits)
-            cvar, var = np.nan if own.notes else max(min(own.cvar, cvar), explored.lower(alpha)), own.var
-            upper = min(own.upper, upper)
-        elif first:
-            var = scale.total(w)
-        else:
-            var = own_tail(explored.policy(w), explored.expected, cvar, alpha, limits=limits).var
-        found = bracket(prepared, explored.lower(alpha), upper, steps, alpha)
-        return CurvePoint(alpha, scale.in_units(cvar), var, scale.in_units(mean), found.lower, found.upper)
-
-    def _robust_point(self, explored: RobustExplored, alpha: float, w: int) -> CurvePoint:
-        """Return the point of a budget at an alpha, for a set of models."""
-        prepared, scale, upper = explored.prepared, explored.prepared.scale, explored.upper(w, alpha)
-        found = bracket(prepared, min(explored.lower(alpha), upper), upper, explored.steps(w), alpha)
-        own, _ = explored.own(explored.policy(w), alpha)
+        assert not isinstance(self._explored, Stage), "without a sweep no point has a budget"
+        explored, prepared, scale = self._explored, self._explored.prepared, self._explored.prepared.scale
+        own = explored.at(alpha, w, first=first, limits=limits)
+        found = bracket(prepared, explored.lower(alpha), own.upper, explored.steps(w), alpha)
+        nominal, _ = explored.in_model(alpha, w)
         return CurvePoint(
             alpha=alpha,
-            cvar=scale.in_units(w + float(explored.swept.excess[w]) / alpha),
-            var=scale.total(w),
-            expected=scale.in_units(float(explored.swept.mean[w])),
+            cvar=scale.in_units(own.cvar),
+            var=own.var,
+            expected=scale.in_units(own.mean),
             lower=found.lower,
             upper=found.upper,
-            nominal=own.in_units(scale),
+            nominal=None if nominal is None else nominal.in_units(scale),
         )
 
     def plan(self, alpha: float) -> Plan:
@@ -224,8 +203,7 @@ class Curve(Shown):
         if isinstance(found, Stage):
             stage = unswept(found.prepared, alpha)
         else:
-            solution = found.solution(alpha) if isinstance(found, RobustExplored) else solution_for(found, alpha)
-            stage = stage_of(found.prepared, solution, alpha)
+            stage = stage_of(found.prepared, found.solution(alpha), alpha)
         return plan_of(self.model, "exact", alpha, replace(stage, seconds=self.seconds), intervals=self.intervals)
 
     def to_dict(self, alpha: Alphas | None = None) -> dict[str, Any]:
@@ -327,17 +305,6 @@ class Curve(Shown):
             )
         return alpha
 
-    @property
-    def _swept(self) -> Explored | RobustExplored:
-        assert not isinstance(self._explored, Stage), "without a sweep no point has a budget"
-        return self._explored
-
-    @cached_property
-    def _steps(self) -> FloatArray:
-        if np.isfinite(self._swept.prepared.scale.relative):
-            return np.zeros(0)
-        return expected_steps(self._swept.policy(len(self._swept.swept.excess) - 1))
-
     def _breakpoints(self) -> list[tuple[float, int | None]]:
         """Return the alphas at which the best budget changes, each with the best budget above it, and both ends.
 
@@ -437,14 +404,13 @@ def curve(
     job = begin(model, alpha_min, asked)
     with job.stopping():
         try:
-            nominal = explored(job, what)
+            found = explored(job, what)
         except Stopped as stopped:
             if intervals is not None:
                 raise
             return Curve(model, job.alpha, job.seconds, only_at_hand(job, stopped), device)
-        found: Explored | RobustExplored = nominal
         if intervals is not None:
-            found = explore_against(nominal.prepared, intervals, job.alpha, job.limits, nominal)
+            found = explore_against(found.prepared, intervals, job.alpha, job.limits, found)
             if found.swept.stopped:
                 raise Stopped(found.swept.stopped, what)
         made = Curve(model, job.alpha, job.seconds, found, device, intervals)

@@ -15,7 +15,7 @@ import numpy as np
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.expected_cost import surely_expected
 from prudent.errors import PrudentError
-from prudent.methods.exact import Explored, explore, solution_for
+from prudent.methods.exact import Explored, explore
 from prudent.methods.expected import at_hand, evaluated
 from prudent.methods.mean_cvar import TASK
 from prudent.methods.solution import Solution
@@ -141,7 +141,7 @@ class _Plain(Question[_Safest]):
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[_Safest]:
         """Sweep the budgets."""
         alpha, explored = self.job.alpha, explore(prepared, self.job.alpha, limits)
-        found = solution_for(explored, alpha, limits=limits.for_the_rest)
+        found = explored.solution(alpha, limits=limits.for_the_rest)
         solution = evaluated(prepared, alpha, found)
         safest = _Safest(explored if solution is found else None, solution)
         return stage_of(prepared, solution, alpha).holding(safest)
@@ -224,7 +224,7 @@ class _Finer(Question[Solution]):
         explored = explore(prepared, job.alpha, limits)
         if explored.stopped:
             raise Stopped(explored.stopped, TASK)
-        solution = solution_for(explored, job.alpha, limits=limits)
+        solution = explored.solution(job.alpha, limits=limits)
         stage = stage_of(prepared, solution, job.alpha).holding(_Safest(explored, solution))
         if prepared.scale.rounded and stage.bracket.upper > self.limit.allowed:  # nothing at this step surely keeps it
             return self.before

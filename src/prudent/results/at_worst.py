@@ -10,19 +10,39 @@ all w, which may lie between two levels.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from prudent.engine.prepared import restrict
-from prudent.engine.sweep.against_nature import Worth, worth
+from prudent.engine.sweep.against_nature import error_of
+from prudent.engine.sweep.driver import budget_sweep
+from prudent.engine.sweep.question import EXCESS, Question
 from prudent.engine.uncertain import Uncertain, uncertain
-from prudent.engine.values.robust_cost import WorstMean, worst_expected_cost
+from prudent.engine.values.robust_cost import worst_expected_cost
 from prudent.errors import PrudentError
+from prudent.kernels.nature import Values
+from prudent.kernels.questions import Base, Terms
 from prudent.models.intervals import Intervals
-from prudent.models.rows import FloatArray
+from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.distribution import check_alpha
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
 from prudent.runtime.tables import number
+
+
+@dataclass(frozen=True)
+class Worth:
+    """The worst-case value of following a policy."""
+
+    model: Uncertain
+    values: Values  # by state and level
+    whole: float  # upper bound on that of a whole run
+
+    def after(self, actions: IntArray, level: int) -> FloatArray:
+        """Return the worst expectation after each of some actions, played at a level."""
+        return self.model.worst_after(actions, level, self.values)
 
 
 class Follower:
@@ -33,38 +53,45 @@ class Follower:
             raise PrudentError(
                 "uncertainty= needs a policy of state and remaining budget, not the paper's; use method='exact'"
             )
-        self.policy, self.intervals, self.limits = policy, intervals, limits
+        self.policy, self._intervals, self._limits = policy, intervals, limits
         self._excess: dict[int, float] = {}
 
     @cached_property
-    def model(self) -> Uncertain:
-        """What nature may choose from."""
-        return uncertain(self.policy.prepared, self.intervals)
+    def _model(self) -> Uncertain:
+        return uncertain(self.policy.prepared, self._intervals)
 
     @cached_property
-    def spent(self) -> WorstMean:
-        """What the policy costs at worst once its budget is gone."""
+    def _spent(self) -> FloatArray:
+        """Upper bounds on what the policy costs at worst once its budget is gone."""
         alone = restrict(self.policy.prepared, self.policy.without_budget)
-        return worst_expected_cost(uncertain(alone, self.intervals))
+        return worst_expected_cost(uncertain(alone, self._intervals)).upper
 
     def means(self) -> Worth:
         """Return the worst-case expected cost still to come, by state and remaining budget."""
-        return self._followed(self.spent.upper, 0.0, 0, self.policy.level)
+        return self._followed(self._spent, Terms(accrual=1.0, slope=0.0), self.policy.level)
 
     def excesses(self, w: int) -> Worth:
         """Return the worst-case expected excess over a total of ``w``, by state and level: at the top, of a run."""
         level = self.policy.level
-        return self._followed(self.spent.upper + max(level - w, 0), 1.0, max(w - level, 0), max(w, level))
+        return self._followed(self._spent + max(level - w, 0), EXCESS, max(w, level), max(w - level, 0))
 
     def excess(self, w: int) -> float:
         """Return the worst-case expected excess of a run over a total of ``w``, in levels."""
         if w not in self._excess:
-            found = self.excesses(w)
-            self._excess[w] = found.at(self.policy.prepared.start, max(w, self.policy.level)) * (1 + found.error)
+            self._excess[w] = self.excesses(w).whole
         return self._excess[w]
 
-    def _followed(self, base: FloatArray, slope: float, behind: int, top: int) -> Worth:
-        return worth(self.model, self.policy.choices, base, slope, behind, top, self.limits)
+    def _followed(self, base: FloatArray, terms: Terms, top: int, behind: int = 0) -> Worth:
+        """Follow the policy up to a level; its budget is ``behind`` the level."""
+        model, prepared, limits = self._model, self.policy.prepared, self._limits.whole
+        need = 8 * prepared.n_states * (top + 1)
+        limits.check(need, "the values of a policy in the worst model", "raise memory= (--memory)")
+        question = Question.given(prepared, self.policy.choices, Base(base, base, base), prepared.mean_cost)
+        question = replace(question, terms=terms, nature=model, behind=behind)
+        swept = budget_sweep(prepared, question, limits, most=top, keep=True)
+        assert swept.tables is not None
+        values = model.values(base, swept.tables.excess, slope=terms.slope)
+        return Worth(model, values, float(swept.excess[-1]) * (1 + float(error_of(model, np.array(top)))))
 
 
 class AtWorst:
@@ -87,11 +114,7 @@ class AtWorst:
     @cached_property
     def mean(self) -> float:
         """The worst-case expected cost."""
-        total = 0.0
-        for share, part in self._parts:
-            found = part.means()
-            total += share * found.at(part.policy.prepared.start, part.policy.level) * (1 + found.error)
-        return self._in_units(total)
+        return self._in_units(sum(share * part.means().whole for share, part in self._parts))
 
     def cvar(self, alpha: float) -> float:
         """Return the worst-case CVaR.

@@ -1,82 +1,185 @@
-"""Sweeps over budgets against nature, which chooses probabilities from intervals at every visit.
+"""The backend that sweeps where nature chooses probabilities from intervals at every visit: a plan, or a given policy.
 
-:mod:`prudent.kernels.nature_sweep` settles states; here is how far a sweep goes: for a plan until no larger budget can
-be optimal, for a given policy up to a level.
+As in a sweep of one model, an outcome list that several actions share, intervals included, becomes a node of its own,
+to which they lead by one sure step: nature chooses for all of them at once.
+
+Without cycles levels are settled in long tiles, each state no further than a run can have left there.  With cycles a
+tile is as long as the least cost above 0, so that states look only at earlier tiles, or at states at no cost from them.
+The values of all levels are kept, by state: :mod:`prudent.kernels.nature_sweep` settles many levels of one at a time.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.cost_step import nice_step
-from prudent.engine.prepared import choice_type
-from prudent.engine.sweep.nature_layout import Levels, error_of, largest_block
-from prudent.engine.sweep.question import TIE
-from prudent.engine.sweep.task import Swept
-from prudent.engine.uncertain import Uncertain
-from prudent.engine.values.robust_cost import WorstMean
-from prudent.engine.values.worst_case import UNREACHED
-from prudent.kernels.acyclic import worst_of
-from prudent.kernels.choices import Choices
-from prudent.kernels.nature import Values, value_at
-from prudent.kernels.nature_sweep import RobustGiven, RobustPlan
-from prudent.models.rows import FloatArray, IntArray
-from prudent.runtime.limits import Limits, Stopped, go_on
-from prudent.runtime.progress import Progress
-from prudent.runtime.team import in_parts
+from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.sweep.nodes import Nodes
+from prudent.engine.sweep.question import TIE, Question
+from prudent.engine.sweep.task import Backend, Tables, Task
+from prudent.engine.uncertain import Uncertain, with_spare
+from prudent.engine.values.worst_case import UNREACHED, worst_case_of
+from prudent.kernels.nature import Sets
+from prudent.kernels.nature_levels import AHEAD, Dense, Scratch
+from prudent.kernels.nature_sweep import RobustGiven, RobustPlan, settle_backwards, settle_blocks
+from prudent.kernels.questions import Aims
+from prudent.kernels.team import new_counters
+from prudent.models.rows import FloatArray, IntArray, ranges
+from prudent.runtime.limits import Arrays
+from prudent.runtime.team import side_by_side
 
-MARGIN = 2
-"""The factor by which a step is advised that is larger than needed: rounding adds levels."""
+AT_ONCE, LONGEST, WORK = 16, 1024, 2**26
+"""The fewest and the most levels that are settled at once, and the most outcomes times levels: some tenths of a second.
+"""
 
-FURTHER = 1.3
-"""The length of the first tables, as a multiple of the levels surely needed."""
+ENOUGH = 250_000
+"""Outcomes times levels for each thread to be worth starting: about a millisecond."""
 
-EVALUATING = "evaluating the policy in the worst model"
+CYCLES = 1e-9
+"""The addition to the error if there are free cycles."""
+
+LONGER = 1.5
+"""How long new tables of a plan are, as a multiple of the levels that they are made for."""
 
 
-def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limits) -> Swept:
-    """Sweep rising budgets until no larger one can be optimal for alpha."""
-    prepared, start, sure = model.prepared, model.prepared.start, float(worst.value[model.prepared.start])
-    limits.check(_bytes(model, int(sure) + 2), "the tables of a robust plan", _advice(model, sure, limits.memory))
-    levels, plan = Levels(model, limits.threads), _first(model, worst, int(FURTHER * sure) + 34)
-    done, best, seen, stopped = 1, np.inf, 0, ""
-    with limits, Progress("sweeping budgets", total=None, unit="levels") as progress:
-        while True:
-            row = start * plan.excess.stride
-            f = np.arange(seen, done) + plan.excess.table[row + seen : row + done] / alpha
-            best, seen = min(best, float(f.min(initial=np.inf))), done
-            if done > best + 2:  # the cell above the best budget counts, too
-                break
-            last = int(min(done + levels.at_once, max(FURTHER * sure, done * 1.1, done + 16) + 1, best + 4))
-            stopped = limits.stop
-            if not stopped and last > plan.excess.stride:
-                if _bytes(model, 2 * last) > limits.memory:
-                    stopped = "memory"
-                else:
-                    plan = _longer(plan, model.n_nodes, 2 * last)
-            if stopped and not limits.partial:
-                raise Stopped(stopped, "the sweep")
-            if stopped:
-                break
-            levels.settle(plan, done, last)
-            done = last
-            progress.at(done, best)
-    excess, below, mean = (each.table[row : row + done].copy() for each in (plan.excess, plan.below, plan.mean))
-    choice = np.ascontiguousarray(plan.choice.reshape(model.n_nodes, -1)[: prepared.n_states, :done].T)
-    return Swept(excess, below, mean, choice, None, stopped)
+def shared(model: Uncertain) -> Uncertain:
+    """Return the same with a node for each list that actions share, if there are no cycles."""
+    prepared, sets = model.prepared, model.sets
+    if not prepared.acyclic or prepared.scale.rounded or sets.loop_high.any():
+        return model
+    nodes, n, start = Nodes.sharing(replace(prepared, probability=sets.low)), prepared.n_actions, sets.outcome_start
+    target = nodes.successor[nodes.outcome_start[:n]] - prepared.n_states
+    sharing, own = np.flatnonzero(target >= 0), np.flatnonzero(target < 0)
+    if (sets.high[ranges(start, sharing)] != sets.high[ranges(start, nodes.heads[target[sharing]])]).any():
+        return model  # lists alike but for an upper bound
+    high, none = np.ones(len(nodes.cost)), np.zeros(len(nodes.mean_cost))
+    high[ranges(nodes.outcome_start, own)] = sets.high[ranges(start, own)]
+    high[nodes.outcome_start[n] :] = sets.high[ranges(start, nodes.heads)]
+    rows = nodes.action_start, nodes.outcome_start, nodes.successor, nodes.cost
+    sets = with_spare(Sets(*rows, nodes.probability, high, none, none, none))
+    return Uncertain(prepared, sets, nodes.cost.astype(np.float64))
+
+
+def nature_bytes(question: Question, levels: int) -> int:
+    """Return the memory of so many levels: of a plan, also while its tables become longer."""
+    model = question.nature
+    assert model is not None, "asked of sweeps against nature only"
+    if question.policy is not None:
+        return 8 * model.n_nodes * levels
+    size = 3 * 8 + 2 * np.dtype(choice_type(model.prepared)).itemsize
+    return 2 * size * model.n_nodes * levels + 8 * largest_block(model) ** 2
+
+
+@dataclass
+class NatureSweep(Backend):
+    """A sweep against nature."""
+
+    batch: ClassVar[int] = 2**30
+    beyond: ClassVar[int] = 2  # the cell above the best budget counts, too
+
+    model: Uncertain = field(init=False)
+    tables: list[NDArray[Any]] = field(init=False)  # U, its bound, M and actions, or U alone: (n_nodes, n_levels)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        prepared, question, threads = self.task.prepared, self.task.question, self.task.threads
+        assert question.nature is not None, "other backends serve questions about one model"
+        self.model = model = question.nature
+        width = LONGEST if prepared.acyclic else min(prepared.cost_range[0], LONGEST)
+        width = max(min(width, WORK // max(len(model.sets.cost), 1)), 1)
+        self._at_once = max(width, AT_ONCE)
+        lanes, width = (min(threads, model.order.width), self._at_once) if prepared.acyclic else (1, width)
+        self._scratch = [_scratch(model, width) for _ in range(max(lanes, 1))]
+        if question.policy is not None:
+            base, levels = question.base.excess[:, None], np.arange(self.task.most + 1)
+            table = np.where(prepared.is_goal[:, None], np.maximum(base - question.terms.slope * levels, 0), 0)
+            self.tables = [table.astype(np.float64)]
+            return
+        choice = question.choice - model.sets.action_start[:-1]
+        self.tables = [column[:, None] for column in (*question.base, choice.astype(choice_type(prepared)))]
+        self._order, self._safe = _worst_first(model, question), np.full(model.n_nodes, UNREACHED)
+        if prepared.acyclic:
+            self._safe = _worst_case(model, question.choice) + 1
+        self._mean_order = self._order.copy()
+
+    @classmethod
+    def serves(cls, task: Task, levels: float) -> bool:
+        """Return whether nature chooses."""
+        return task.question.nature is not None
+
+    @classmethod
+    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
+        """Return 0: :func:`nature_bytes` counts these tables, since no other sweep has them."""
+        return 0
+
+    def advance(self, last: int, *, final: bool = False) -> None:
+        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
+        self._widen(last)
+        known = self.tables[0].shape[1]
+        for i, table in enumerate(self.tables if last > known else []):  # one after the other: no two copies of all
+            self.tables[i] = np.zeros((len(table), int(LONGER * last)), table.dtype)
+            self.tables[i][:, :known] = table
+        question = self._in_kernel()
+        for first in range(self.done, last, self._at_once):
+            self._settle(question, first, min(first + self._at_once, last))
+        for found, table in zip(self.found, self.tables, strict=False):  # actions are not among what is found
+            found[self.done : last] = table[self.task.prepared.start, self.done : last]
+        self.done = last
+
+    def _in_kernel(self) -> RobustPlan | RobustGiven:
+        """Return the question for kernels, with its tables as long as they are now."""
+        question, model = self.task.question, self.model
+        if question.policy is not None:
+            values = model.values(question.base.excess, self.tables[0], slope=question.terms.slope)
+            return RobustGiven(values, question.policy, question.behind)
+        excess, below, mean = (
+            model.values(base, table, slope=slope, order=order)
+            for base, table, slope, order in zip(
+                question.base, self.tables, (1.0, 1.0, 0.0), (self._order, self._order, self._mean_order), strict=False
+            )
+        )
+        return RobustPlan(excess._replace(falls=True), below, mean, self.tables[3].ravel(), self._safe, TIE)
+
+    def _settle(self, question: RobustPlan | RobustGiven, first: int, last: int) -> None:
+        model, prepared, sets = self.model, self.task.prepared, self.model.sets
+        if not prepared.acyclic:
+            settle_blocks(*prepared.free_blocks[:2], first, last, question, sets, self._scratch[0])
+            return
+        counters, about = new_counters(), (model.order.backwards, first, last, model.least_spent, question, sets)
+        lanes = max(min(len(self._scratch), (last - first) * len(sets.cost) // ENOUGH), 1)
+        side_by_side(lanes, lambda lane: settle_backwards(counters, *about, self._scratch[lane]))
+
+    @property
+    def choice(self) -> NDArray[Any]:
+        """The actions of the settled levels, if they are chosen."""
+        if self.task.question.policy is not None:
+            return self.task.first_choice
+        return np.ascontiguousarray(self.tables[3][: self.task.prepared.n_states, : self.done].T)
+
+    @property
+    def values(self) -> Tables | None:
+        """The values of all levels if the task keeps them, else None."""
+        return Tables(self.tables[0], *np.zeros((2, 1, 1))) if self.task.keep else None
+
+    def packed(self) -> Arrays:
+        """Return nothing: no verb keeps a checkpoint of a plan for a set of models."""
+        return {}
+
+    def resume(self, kept: Arrays) -> None:
+        """Start again."""
 
 
 def _worst_case(model: Uncertain, choice: IntArray) -> IntArray:
     """Return the largest cost of runs from each node, whatever nature does, under the choices; without cycles."""
-    sets, order, most = model.sets, model.order, np.empty(model.n_nodes, dtype=np.int64)
-    rows = sets.action_start, choice, sets.outcome_start, sets.successor, sets.cost
-    in_parts(model.prepared.threads, worst_of, len(sets.cost), *order.backwards, *rows, most, most=order.width)
-    return most
+    prepared, sets = model.prepared, model.sets
+    worst = worst_case_of(prepared, choice[: prepared.n_states])
+    lists = sets.outcome_start[prepared.n_actions : -1]  # which lead to states
+    ahead = sets.cost + np.append(worst, np.zeros(len(lists), dtype=np.int64))[sets.successor]
+    return np.append(worst, np.maximum.reduceat(ahead, lists)) if len(lists) else worst
 
 
-def _worst_first(model: Uncertain, worst: WorstMean) -> IntArray:
+def _worst_first(model: Uncertain, question: Question) -> IntArray:
     """Return the outcomes of each action in the order in which nature fills them without budget.
 
     Where values tie, as where no excess is left, the order of the level before stays: nature's choice is then also the
@@ -84,79 +187,31 @@ def _worst_first(model: Uncertain, worst: WorstMean) -> IntArray:
     """
     sets = model.sets
     action = np.repeat(np.arange(len(sets.outcome_start) - 1), np.diff(sets.outcome_start))
-    return np.lexsort((-(sets.cost + worst.base.excess[sets.successor]), action))
+    return np.lexsort((-(sets.cost + question.base.excess[sets.successor]), action))
 
 
-def _advice(model: Uncertain, sure: float, memory: int) -> str:
-    """Return advice for a sweep that needs more memory than there is: a step at which its first tables fit."""
+def _scratch(model: Uncertain, width: int) -> Scratch:
+    """Return the arrays for one thread."""
+    most_actions = int(np.diff(model.sets.action_start).max(initial=1))
+    most_outcomes = int(np.diff(model.sets.outcome_start).max(initial=1))
+    sizes = [most_outcomes] * 2 + [AHEAD] * 5 + [width] * 3 + [(most_actions, width)]
+    size, rank = largest_block(model), np.zeros(1, dtype=np.int64)
+    if size > 1:
+        start, states = model.prepared.free_blocks[:2]
+        rank = np.empty(len(states), dtype=np.int64)
+        rank[states] = np.arange(len(states)) - np.repeat(start[:-1], np.diff(start))
+    dense = Dense(rank, np.zeros(size, dtype=np.int64), np.empty((size, size)), *np.empty((3, size)))
+    return Scratch(*map(np.empty, sizes), dense=dense)  # type: ignore[misc, arg-type]
+
+
+def largest_block(model: Uncertain) -> int:
+    """Return the largest number of states with free cycles among them."""
+    return 1 if model.prepared.acyclic else int(np.diff(model.prepared.free_blocks[0]).max(initial=1))
+
+
+def error_of(model: Uncertain, level: IntArray) -> FloatArray:
+    """Return bounds on the relative errors of values at some levels."""
     prepared = model.prepared
-    fixed, each = _bytes(model, 0), _bytes(model, 1) - _bytes(model, 0)
-    fewer = (memory - fixed) / (MARGIN * each)
-    step = nice_step(prepared.scale.level_size * (sure + 2) / fewer) if fewer > 2 else np.inf
-    if step > float(np.abs(prepared.model.cost).max(initial=0.0)):
-        return "raise memory= (--memory)"
-    return f"raise memory= (--memory), or set a larger step (step=, --step), from about {step:g} on"
-
-
-def _bytes(model: Uncertain, levels: int) -> int:
-    size = 3 * 8 + 2 * np.dtype(choice_type(model.prepared)).itemsize
-    return 2 * size * model.n_nodes * levels + 8 * largest_block(model) ** 2
-
-
-def _first(model: Uncertain, worst: WorstMean, levels: int) -> RobustPlan:
-    """Return the tables of a plan, with their values without budget."""
-    base, order, stride = worst.base, _worst_first(model, worst), 1
-    excess = Values(base.excess, stride, base.excess, 1.0, order, falls=True)
-    below = Values(base.low, stride, base.low, 1.0, order)
-    mean = Values(base.mean, stride, base.mean, 0.0, order.copy())
-    choice = (worst.choice - model.sets.action_start[:-1]).astype(choice_type(model.prepared))
-    safe = _worst_case(model, worst.choice) + 1 if model.prepared.acyclic else np.full(model.n_nodes, UNREACHED)
-    return _longer(RobustPlan(excess, below, mean, choice, safe, TIE), model.n_nodes, levels)
-
-
-def _longer(plan: RobustPlan, n_nodes: int, levels: int) -> RobustPlan:
-    """Return tables of this many levels, with the values known so far; others are 0."""
-
-    def longer(table: NDArray[Any]) -> NDArray[Any]:
-        new, known = np.zeros((n_nodes, levels), table.dtype), table.reshape(n_nodes, -1)
-        new[:, : known.shape[1]] = known
-        return new.ravel()
-
-    tables = plan.excess, plan.below, plan.mean
-    excess, below, mean = (each._replace(table=longer(each.table), stride=levels) for each in tables)
-    return plan._replace(excess=excess, below=below, mean=mean, choice=longer(plan.choice))
-
-
-@dataclass(frozen=True)
-class Worth:
-    """The worst-case value of following a policy, by state and level."""
-
-    values: Values
-    error: float  # relative error
-    model: Uncertain
-
-    def at(self, state: int, level: int) -> float:
-        """Return the value in a state at a level."""
-        return float(value_at.py_func(self.values, state, level))
-
-    def after(self, actions: IntArray, level: int) -> FloatArray:
-        """Return the worst expectation after each of some actions, played at a level."""
-        return self.model.worst_after(actions, level, self.values)
-
-
-def worth(
-    model: Uncertain, choices: Choices, base: FloatArray, slope: float, behind: int, top: int, limits: Limits
-) -> Worth:
-    """Follow a policy against nature, up to a level; its budget is ``behind`` the level.
-
-    At level 0 and below, the value is ``base`` less the slope times the level: 1 for an excess, 0 for a cost.
-    """
-    prepared, stride = model.prepared, top + 1
-    need = 8 * prepared.n_states * stride
-    limits.check(need, "the values of a policy in the worst model", "raise memory= (--memory)")
-    values, goals, levels = model.values(base, slope, stride), prepared.is_goal, Levels(model, limits.threads)
-    values.table.reshape(-1, stride)[goals] = np.maximum(base[goals][:, None] - slope * np.arange(stride), 0)
-    for first in range(1, stride, levels.at_once):
-        go_on(limits, EVALUATING)
-        levels.settle(RobustGiven(values, choices, behind), first, min(first + levels.at_once, stride))
-    return Worth(values, error_of(model, top), model)
+    sums = (int(prepared.free_depth.max(initial=0)) + 1) * (level + 1)
+    sums = np.full_like(level, prepared.longest) if prepared.acyclic else sums
+    return np.asarray(2 * (sums + 1) * model.rounding + (CYCLES if largest_block(model) > 1 else 0.0))

@@ -3,6 +3,7 @@
 To add one, write a class like :class:`~prudent.engine.sweep.levels.LevelSweep` and enter it here.
 """
 
+from prudent.engine.sweep.against_nature import NatureSweep
 from prudent.engine.sweep.between import BetweenSweep
 from prudent.engine.sweep.device_levels import DeviceLevelSweep
 from prudent.engine.sweep.device_tiles import DeviceTileSweep
@@ -13,6 +14,7 @@ from prudent.engine.sweep.task import Backend, Task
 from prudent.engine.sweep.tiles import TileSweep
 
 BACKENDS: tuple[type[Backend], ...] = (
+    NatureSweep,
     BetweenSweep,
     DeviceTileSweep,
     DeviceLevelSweep,

@@ -6,6 +6,7 @@ from hashlib import sha256
 import numpy as np
 
 from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.against_nature import nature_bytes
 from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.estimate import likely_levels, memory_advice, sweep_bytes
 from prudent.engine.sweep.question import BOTH, EXCESS, Question
@@ -45,7 +46,13 @@ def budget_sweep(
     task = Task(prepared, question, *about)
     sure = int(min(most, value if alpha is not None else most if until is None else 0))
     ranks = limits.ranks
-    if (need := sweep_bytes(prepared, sure, aims, keep, ranks)) > limits.memory:
+
+    def needs(levels: int) -> int:
+        if question.nature is not None:
+            return nature_bytes(question, levels)
+        return sweep_bytes(prepared, levels, aims, keep, ranks)
+
+    if (need := needs(sure)) > limits.memory:
         more = memory_advice(prepared, need, limits, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
     sweep = backend_for(task, task.levels)(task)
@@ -63,17 +70,17 @@ def budget_sweep(
             if alpha is not None:
                 f = np.arange(seen, sweep.done) + sweep.found[row, seen : sweep.done] / alpha
                 best, seen = min(best, float(f.min(initial=np.inf))), sweep.done
-            end = min(most, best * (1 + 1e-9))
+            end = min(most, best * (1 + 1e-9) + sweep.beyond)
             if prepared.between and np.isfinite(end):  # budgets between levels count: up to the level above
                 end = np.ceil(end)
             if sweep.done > end:
                 break
             wanted = max(sweep.done, sweep.first, FURTHER * sure - sweep.done)
             last = int(min(sweep.done + max(min(pace.next(sweep.done), wanted), 1), end + 1))
-            while last > sweep.done + 1 and sweep_bytes(prepared, last, aims, keep, ranks) > limits.memory:
+            while last > sweep.done + 1 and needs(last) > limits.memory:
                 last = (sweep.done + last) // 2  # after fewer levels, less may turn out to be needed
             stopped = limits.stop
-            if not stopped and sweep_bytes(prepared, last, aims, keep, ranks) > limits.memory:
+            if not stopped and needs(last) > limits.memory:
                 stopped = "memory"
             if limits.keeper is not None and (stopped or limits.keeper.due()):
                 try:
@@ -102,7 +109,7 @@ def _most_needed(prepared: Prepared, question: Question, value: float, alpha: fl
 
     The base itself is one.  Without cycles the variance of the least expected cost is cheap and gives a better one.
     """
-    if prepared.acyclic and not prepared.between and question.terms == EXCESS:
+    if prepared.acyclic and not prepared.between and question.terms == EXCESS and question.nature is None:
         least = least_expected_cost(prepared, limits)
         if np.array_equal(question.base.excess, least.value):
             return min(value / alpha, likely_levels(prepared, least, question.worst, alpha, limits))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from prudent.engine.prepared import Prepared
+from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.expected_cost import range_of
 from prudent.engine.values.worst_case import UNREACHED, WorstCase
 from prudent.kernels.choices import Choices
@@ -22,7 +23,10 @@ anyone would notice."""
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What a sweep is asked: the best plan, a lower bound, both, or the values of a given policy."""
+    """What a sweep is asked: the best plan, a lower bound, both, or the values of a given policy.
+
+    Where nature chooses, values are by node of its sets, and so is ``choice``.
+    """
 
     base: Base  # the values without budget
     choice: IntArray  # a proper policy for no budget; for a plan, the one whose expected cost is base.mean
@@ -32,6 +36,8 @@ class Question:
     tie: float = TIE
     policy: Choices | None = None  # a given policy
     mean_cost: FloatArray | None = None  # (n_actions,)  what M adds up; None: the expected cost of each action
+    nature: Uncertain | None = None  # the sets from which nature chooses the probabilities, if it does
+    behind: int = 0  # where nature chooses: by how many levels the budget of a given policy is behind
 
     @classmethod
     def given(cls, prepared: Prepared, policy: Choices, base: Base, mean_cost: FloatArray) -> "Question":

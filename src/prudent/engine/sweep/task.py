@@ -120,6 +120,7 @@ class Backend(ABC):
     sample: ClassVar[int] = SAMPLE  # outcomes times levels that are swept to time them
     first: ClassVar[int] = 63  # levels that are swept before the first check of how far to go
     least: ClassVar[float] = 0.0  # no value is below it
+    beyond: ClassVar[int] = 0  # levels above the best budget that count
     device: ClassVar[str] = "cpu"  # what it sweeps on
 
     def __post_init__(self) -> None:

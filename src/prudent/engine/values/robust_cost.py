@@ -11,17 +11,16 @@ value, and N >= 1 + max over p of  sum p N(s')  a bound on the number of actions
 at least its own backup, so it is at least the cost of the choices against any nature.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from prudent.engine.prepared import Prepared
+from prudent.engine.prepared import Prepared, keep
 from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.bellman import evaluate_policy
-from prudent.engine.values.expected_cost import least_expected_cost
+from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.errors import PrudentError
 from prudent.kernels.nature import worst_backwards
-from prudent.kernels.questions import Base
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.limits import UNLIMITED, Limits
 
@@ -32,34 +31,21 @@ COUNTED, MORE = 0.05, 1.1
 """The accuracy with which actions are counted, and the factor that turns the count into a bound."""
 
 
-@dataclass(frozen=True)
-class WorstMean:
-    """The least worst-case expected cost from every node, in levels."""
+def worst_expected_cost(model: Uncertain, limits: Limits = UNLIMITED) -> Expected:
+    """Return the least worst-case expected cost from every state, bounded below and above.
 
-    value: FloatArray  # (n_nodes,)
-    lower: FloatArray  # (n_nodes,)
-    upper: FloatArray  # (n_nodes,)  bound on that of the choice
-    choice: IntArray  # (n_nodes,)  the action played
-    steps: float  # a bound on the expected number of actions under the choice
-
-    @property
-    def base(self) -> Base:
-        """The values without budget, from which a sweep begins."""
-        return Base(self.upper, self.lower + 1, self.value)
-
-
-def worst_expected_cost(model: Uncertain, limits: Limits = UNLIMITED) -> WorstMean:
-    """Return the least worst-case expected cost from every state, bounded below and above."""
+    With cycles its number of actions is a bound on those under the choice, whatever nature does.
+    """
     prepared = model.prepared
     if not prepared.acyclic:
         return _in_rounds(model, limits)
     value, choice = np.zeros(model.n_nodes), model.sets.action_start[:-1].copy()
-    worst_backwards(model.order.blocks[1], model.sets, model.values(value, 0.0), choice)
+    worst_backwards(model.order.blocks[1], model.sets, model.values(value), choice)
     error = 2 * (prepared.longest + 1) * model.rounding
-    return WorstMean(value, value * (1 - error), value * (1 + error), choice, float(prepared.longest))
+    return Expected(prepared, value, value * (1 - error), value * (1 + error), choice)
 
 
-def _in_rounds(model: Uncertain, limits: Limits) -> WorstMean:
+def _in_rounds(model: Uncertain, limits: Limits) -> Expected:
     prepared, acting, nature = model.prepared, ~model.prepared.is_goal, model.prepared.probability.copy()
     for _ in range(ROUNDS):
         found = least_expected_cost(_against(prepared, nature), limits)
@@ -74,12 +60,14 @@ def _in_rounds(model: Uncertain, limits: Limits) -> WorstMean:
     gain = (worst[played] * (1 + model.rounding) - found.value[acting]).max(initial=0.0)
     steps = _most_actions(model, choice, limits)
     upper = np.maximum(found.value + max(gain, 0.0) * steps, found.upper)
-    return WorstMean(found.value, found.lower, upper, choice, float(steps.max(initial=0.0)))
+    found = Expected(prepared, found.value, found.lower, upper, choice)
+    keep(found, Expected.steps, steps)
+    return found
 
 
 def _worst_means(model: Uncertain, value: FloatArray, nature: FloatArray) -> FloatArray:
     """Return the worst expected cost of each action, given that of the states; fill in nature's probabilities."""
-    return model.worst_after(np.arange(model.prepared.n_actions), 0, model.values(value, 0.0), nature)
+    return model.worst_after(np.arange(model.prepared.n_actions), 0, model.values(value), nature)
 
 
 def _against(prepared: Prepared, nature: FloatArray) -> Prepared:
@@ -90,10 +78,10 @@ def _against(prepared: Prepared, nature: FloatArray) -> Prepared:
 def _most_actions(model: Uncertain, choice: IntArray, limits: Limits) -> FloatArray:
     """Return a bound on the expected number of actions under the choices, whatever nature does."""
     prepared, acting, nature = model.prepared, ~model.prepared.is_goal, model.prepared.probability.copy()
-    one, counting = np.ones(prepared.n_actions), model.sets._replace(paid=np.ones(len(prepared.cost)))
+    one, counting = np.ones(prepared.n_actions), replace(model, paid=np.ones(len(prepared.cost)))
     for _ in range(ROUNDS):
         count = evaluate_policy(_against(prepared, nature), one, choice, limits)
-        worst = _worst_means(Uncertain(prepared, counting), count, nature)
+        worst = _worst_means(counting, count, nature)
         if (worst[choice[acting]] <= count[acting] + COUNTED).all():
             return np.asarray(MORE * count)
     raise PrudentError(

@@ -5,11 +5,10 @@ import pytest
 
 import prudent
 from prudent.engine.prepare import prepare
-from prudent.engine.sweep import nature_layout
-from prudent.engine.sweep.against_nature import robust_sweep
-from prudent.engine.sweep.nature_layout import shared
+from prudent.engine.sweep import against_nature
+from prudent.engine.sweep.against_nature import shared
 from prudent.engine.uncertain import uncertain
-from prudent.engine.values.robust_cost import worst_expected_cost
+from prudent.methods.robust import swept_against
 from prudent.runtime.limits import Limits
 
 MODEL = prudent.domains.inventory_control(stages=4, capacity=6, demand=4)
@@ -23,7 +22,7 @@ def laid_out(width: float = 0.4):
 
 
 def swept(model, threads: int = 1):
-    return robust_sweep(model, worst_expected_cost(model), 0.1, Limits.of(None, None, threads=threads))
+    return swept_against(model, 0.1, Limits.of(None, None, threads=threads)).swept
 
 
 def test_lists_that_actions_share_change_nothing():
@@ -36,7 +35,7 @@ def test_lists_that_actions_share_change_nothing():
 
 
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch):
-    monkeypatch.setattr(nature_layout, "ENOUGH", 1)
+    monkeypatch.setattr(against_nature, "ENOUGH", 1)
     model = laid_out()[1]
     one, other = swept(model), swept(model, threads=3)
     for name in ("excess", "low", "mean", "choice"):
