@@ -11,7 +11,8 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.nature import added_by, value_at, worst_at
-from prudent.kernels.stretches import FAST, fill
+from prudent.kernels.questions import FAST
+from prudent.kernels.stretches import fill
 
 AHEAD = 64
 """The most levels that are added up before the order is checked."""
