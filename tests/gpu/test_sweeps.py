@@ -91,7 +91,7 @@ def test_wide_layers_have_launches_of_their_own(device, monkeypatch, number):
 def test_actions_go_to_the_host_row_by_row(device, monkeypatch, number):
     monkeypatch.setattr(device_policy, "CHUNK", 1)
     short_tiles(monkeypatch, 3)
-    monkeypatch.setattr(device_policy, "AT_FIRST", 1)
+    monkeypatch.setattr("prudent.engine.sweep.task.AT_FIRST", 1)
     found = check_same(task_for(number, device, most=40), TileSweep if number in ACYCLIC else LevelSweep)
     policy = found._policy
     assert policy.each == 1 and policy.rows == 2 * (3 if number in ACYCLIC else 1) + policy.late
@@ -103,7 +103,7 @@ def test_actions_go_to_the_host_row_by_row(device, monkeypatch, number):
 def test_tiles_take_turns_in_their_rows(device, monkeypatch, number):
     short_tiles(monkeypatch, 5)
     found = check_same(task_for(number, device), TileSweep)
-    assert found.tile == 5 and found._width == found.tiling.back + 6
+    assert found.tile == 5 and found._width == found.layout.back + 6
 
 
 @pytest.mark.parametrize("number", CYCLIC)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, once
 from prudent.kernels.levels import Places, Turns
-from prudent.kernels.places import breadth_first, cut, rows_by_place, share_inside
+from prudent.kernels.places import breadth_first, cut, rows_by_place
 from prudent.kernels.team import new_counters
-from prudent.models.rows import BoolArray, IntArray, offsets
+from prudent.models.rows import BoolArray, IntArray, offsets, ranges
 from prudent.runtime.team import side_by_side
 
 PART = 4096
@@ -106,14 +106,20 @@ def _nearby(prepared: Prepared) -> IntArray:
         return order
     middle = slice((n - NEAR) // 2, (n + NEAR) // 2)
     inside[middle] = True
-    if share_inside(*graph, order[middle], inside) > 0.5:
+    if _share_inside(prepared, order[middle], inside) > 0.5:
         return order
     found = np.empty(n, dtype=np.int64)
     ball = found[: breadth_first(*graph, prepared.start, NEAR, found)].copy()
     inside[middle], inside[ball] = False, True
-    if share_inside(*graph, ball, inside) < 0.75 or breadth_first(*graph, prepared.start, n, found) < n:
+    if _share_inside(prepared, ball, inside) < 0.75 or breadth_first(*graph, prepared.start, n, found) < n:
         return order
     return found
+
+
+def _share_inside(prepared: Prepared, state: IntArray, inside: BoolArray) -> float:
+    """Return the share of the outcomes of some states that lead to states inside."""
+    successor = prepared.successor[ranges(prepared.arc_start, state)]
+    return float(inside[successor].sum() / max(len(successor), 1))
 
 
 def _rows(prepared: Prepared, state: IntArray, place: NDArray[np.int32]) -> tuple[list[Any], IntArray]:

@@ -185,14 +185,11 @@ class Prepared(Rows):
     @cached_property
     def free_depth(self) -> IntArray:
         """(n_blocks,)  The most such outcomes, from block to block, on a path from each of the free blocks."""
-        block_start, _, block_of = self.free_blocks
         if not self.acyclic and self._peeled is not None:
             order, layer = self._peeled
             return layer[order.blocks[1]]
-        depth, free = np.empty(len(block_start) - 1, dtype=np.int64), self.cost
-        if self.between:
-            free = self.scale.down(self.fine)
-        layers(self.action_start, self.outcome_start, self.successor, free, 1, block_of, depth)
+        depth = np.empty(len(self.free_blocks[0]) - 1, dtype=np.int64)
+        layers(self.free_blocks, self.action_start, self.outcome_start, self.successor, *self._free, depth)
         return depth
 
     @property

@@ -15,23 +15,46 @@ Below level 0, L is known from V.  Level 0 is settled like the levels above it, 
 if costs were lowered, V of the true costs may be above g, and then so would be the line to level 1.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from prudent.kernels.blocks import approach, solve_block
+from prudent.kernels.blocks import Arcs, approach, solve_block
+from prudent.kernels.levels import PASSES, SETTLED, Costs, Ends, Workspace, lower_block
+from prudent.kernels.questions import FAST, Terms
 from prudent.kernels.team import draw, finish, wait_for
 
 PAD = 3
 """Columns of the table for the levels up to 0."""
-
-PASSES, SETTLED = 64, 1e-9
-"""Passes over a block before it is solved as equations, and the change in a value at which passes end."""
 
 TOGETHER = 8
 """Levels that are added up at once."""
 
 FAR = 3
 """Costs above this number of levels less one look up only levels whose neighbours are known."""
+
+
+class Work(NamedTuple):
+    """A model whose costs lie between levels, and what is known of its bound beforehand."""
+
+    arcs: Arcs
+    costs: Costs
+    ends: Ends
+    terms: Terms
+    parts: np.ndarray  # (n_outcomes,)  by how much costs were rounded up to whole levels
+    near: np.ndarray  # (n_actions,)  outcomes from here on look back further than ``TOGETHER`` levels
+    error: np.ndarray  # (n_actions,)  the rounding error of a sum, if no value is below -``size``
+    size: np.ndarray  # (n_states,)
+    base: np.ndarray  # (n_states,)  the bound without budget
+
+
+class Scratch(NamedTuple):
+    """The arrays that all threads work in."""
+
+    workspace: Workspace
+    ready: np.ndarray  # (n_actions, TOGETHER)  sums over the outcomes that look back further
+    sound: np.ndarray  # (1,)  whether no value is below -``size``
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -60,7 +83,7 @@ def add_near(total, begin, end, rows, table, at, b, base, slope):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, forceinline=True, _nrt=False)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
 def add_far(ready, a, flat, width, at, s, b, cost, part, p, base, slope):
     """Add an outcome's part at ``TOGETHER`` levels from ``b`` on to ``ready[a]``; it looks back further than those."""
     j = b - cost
@@ -78,10 +101,12 @@ def add_far(ready, a, flat, width, at, s, b, cost, part, p, base, slope):
 
 
 @njit(cache=True, nogil=True)
-def add_up_far(arcs, costs, parts, terms, error, near, b, begin, end, base, table, at, ready):
+def add_up_far(work, table, at, b, begin, end, ready):
     """Set ``ready`` of the actions ``begin:end`` to the parts of outcomes that look back further than ``TOGETHER``."""
-    probability, successor, outcome_start, cost = arcs.probability, arcs.successor, costs.outcome_start, costs.cost
-    mean_cost, accrual, slope, flat, width = costs.mean_cost, terms.accrual, terms.slope, table.ravel(), table.shape[1]
+    probability, successor, base = work.arcs.probability, work.arcs.successor, work.base
+    outcome_start, cost, mean_cost = work.costs.outcome_start, work.costs.cost, work.costs.mean_cost
+    parts, near, error, accrual, slope = work.parts, work.near, work.error, work.terms.accrual, work.terms.slope
+    flat, width = table.ravel(), table.shape[1]
     for a in range(begin, end):
         for t in range(TOGETHER):
             ready[a, t] = accrual * mean_cost[a] - error[a]
@@ -90,82 +115,76 @@ def add_up_far(arcs, costs, parts, terms, error, near, b, begin, end, base, tabl
 
 
 @njit(cache=True, nogil=True)
-def bound_levels(
-    turns, arcs, costs, parts, ends, terms, error, size, near, first, last, base, table, at, start, found, workspace,
-    ready, sound, counters,
-):  # fmt: skip
-    """Settle the budgets ``first:last`` after all before them: one thread's share; record ``start`` in ``found``.
+def bound_levels(work, turns, table, at, span, scratch, counters):
+    """Settle the levels of a span after all before them, ``at`` being the column of level 0: one thread's share.
 
-    ``parts`` is by how much costs were rounded up to whole levels, ``error`` bounds the rounding error of each action's
-    sum as long as no value is below -``size``; where one is, ``sound`` becomes False.  Outcomes from ``near`` on look
-    back further than ``TOGETHER`` levels, so they are added up for as many levels at once, in ``ready``, beforehand.
+    Outcomes that look back further than ``TOGETHER`` levels are added up for as many levels at once, beforehand.
     """
     state, part_start, needed, cycle_start, cycle = turns
-    n_parts, n_actions = len(needed), len(near)
+    size, ready, sound = work.size, scratch.ready, scratch.sound
+    n_parts, n_actions = len(needed), len(work.near)
     each = max(n_actions // n_parts, 1)
     far_parts = -(-n_actions // each)
     together = far_parts + TOGETHER * n_parts  # parts of so many levels, far outcomes first
     while True:
         number = draw(counters)
-        b, i = first + number // together * TOGETHER, number % together
+        b, i = span.first + number // together * TOGETHER, number % together
         t, part = (i - far_parts) // n_parts, (i - far_parts) % n_parts
-        if b >= last:
+        if b >= span.last:
             return
         if i < far_parts:
             wait_for(counters, number - i)
-            stop = min((i + 1) * each, n_actions)
-            add_up_far(arcs, costs, parts, terms, error, near, b, i * each, stop, base, table, at, ready)
-        elif b + t < last:
+            add_up_far(work, table, at, b, i * each, min((i + 1) * each, n_actions), ready)
+        elif b + t < span.last:
             wait_for(counters, number - part + needed[part])
             begin, end = part_start[part], part_start[part + 1]
             for c in range(cycle_start[part], cycle_start[part + 1]):
-                inside = arcs.block_start[cycle[c]], arcs.block_start[cycle[c] + 1]
-                bound_block(arcs, costs, parts, ends, terms, near, b + t, inside, base, table, at, workspace, ready, t)
+                bound_block(work, table, at, b + t, cycle[c], scratch.workspace, ready[:, t])
             if cycle_start[part] == cycle_start[part + 1]:
-                bound_states(state, begin, end, arcs, costs, parts, ends, terms, near, b + t, base, table, at, ready, t)
-            for place in range(begin, end):
-                s = state[place]
+                bound_states(work, table, at, b + t, state[begin:end], ready[:, t])
+            for s in state[begin:end]:
                 if not table[s, at + b + t] >= -size[s]:
                     sound[0] = False
-                if s == start:
-                    found[1, b + t] = table[s, at + b + t]
+                if s == span.start:
+                    span.found[0, b + t - span.first] = table[s, at + b + t]
         finish(counters)
 
 
 @njit(cache=True, nogil=True)
-def bound_states(state, begin, end, arcs, costs, parts, ends, terms, near, b, base, table, at, ready, t):
+def bound_states(work, table, at, b, states, ready):
     """Settle states whose moves within the level lead to states that are settled already."""
-    action_start, outcome_start, worst, slope = arcs.action_start, costs.outcome_start, ends.worst, terms.slope
-    rows = arcs.probability, arcs.successor, costs.cost, parts
-    for place in range(begin, end):
-        s = state[place]
+    arcs, costs, near, base, slope = work.arcs, work.costs, work.near, work.base, work.terms.slope
+    action_start, outcome_start, worst = arcs.action_start, costs.outcome_start, work.ends.worst
+    rows = arcs.probability, arcs.successor, costs.cost, work.parts
+    for s in states:
         low = 0.0
         if b < worst[s]:
             low = np.inf
             for a in range(action_start[s], action_start[s + 1]):
-                low = min(low, add_near(ready[a, t], outcome_start[a], near[a], rows, table, at, b, base, slope))
+                low = min(low, add_near(ready[a], outcome_start[a], near[a], rows, table, at, b, base, slope))
         table[s, at + b] = low if b > 0 else min(low, base[s])
 
 
 @njit(cache=True, nogil=True)
-def bound_block(arcs, costs, parts, ends, terms, near, b, inside, base, table, at, workspace, ready, t):
+def bound_block(work, table, at, b, block, workspace, ready):
     """Settle a block of states with free cycles among them."""
-    (begin, end), (k, allowed, chosen, row) = inside, workspace
-    block_state, action_start, inner_start, inner_stop = (
-        arcs.block_state,
+    arcs, costs, near, base, slope = work.arcs, work.costs, work.near, work.base, work.terms.slope
+    k, allowed, chosen, row = workspace
+    begin, end, block_state = arcs.block_start[block], arcs.block_start[block + 1], arcs.block_state
+    action_start, inner_start, inner_stop, successor = (
         arcs.action_start,
         arcs.inner_start,
         arcs.inner_stop,
+        arcs.successor,
     )
-    probability, successor, slope, rounding = arcs.probability, arcs.successor, terms.slope, costs.rounding
-    rows = probability, successor, costs.cost, parts
+    rows = arcs.probability, successor, costs.cost, work.parts
     for i in range(begin, end):
         s = block_state[i]
         for a in range(action_start[s], action_start[s + 1]):
             allowed[a] = True
             for o in range(inner_start[a], inner_stop[a]):
                 row[successor[o]] = table[successor[o], at + b]
-            k[a] = add_near(ready[a, t], inner_stop[a], near[a], rows, table, at, b, base, slope)
+            k[a] = add_near(ready[a], inner_stop[a], near[a], rows, table, at, b, base, slope)
     for i in range(begin, end):
         row[block_state[i]] = table[block_state[i], at + b - 1]
     # Mostly few free steps follow each other, so that passes are all it takes; large blocks are left as they are then.
@@ -174,23 +193,6 @@ def bound_block(arcs, costs, parts, ends, terms, near, b, inside, base, table, a
         solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
         for i in range(begin, end if b == 0 else begin):
             row[block_state[i]] = min(row[block_state[i]], base[block_state[i]])
-    most = 0.0  # how far it is from a subsolution, rounding errors included
+    lower_block(arcs, costs, work.ends, b, block, k, row, -np.inf)
     for i in range(begin, end):
-        s = block_state[i]
-        for a in range(action_start[s], action_start[s + 1]):
-            total, size = k[a], abs(k[a]) + abs(row[s])
-            for o in range(inner_start[a], inner_stop[a]):
-                total += probability[o] * row[successor[o]]
-                size += probability[o] * abs(row[successor[o]])
-            most = max(most, row[s] - total + rounding[a] * size)
-    for i in range(begin, end):
-        s = block_state[i]
-        table[s, at + b] = 0.0 if b >= ends.worst[s] else row[s] - (most * ends.stay[s] if most > 0.0 else 0.0)
-
-
-@njit(cache=True, nogil=True)
-def shift_left(table, by, kept):
-    """Move each row's columns ``by:by + kept`` to the front."""
-    for s in range(len(table)):
-        for i in range(kept):
-            table[s, i] = table[s, i + by]
+        table[block_state[i], at + b] = row[block_state[i]]

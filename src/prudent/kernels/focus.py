@@ -8,7 +8,7 @@ that runs can meet through the other actions.  Without cycles one pass finds the
 import numpy as np
 from numba import njit
 
-from prudent.kernels.between import add_near
+from prudent.kernels.between import PAD, add_near
 from prudent.kernels.stretches import LANES, Strip
 from prudent.kernels.tiles import settle_nodes
 
@@ -17,15 +17,17 @@ MARGIN = 1e-9
 
 
 @njit(cache=True, nogil=True)
-def narrow(forwards, graph, exact_cost, cost, parts, table, at, base, error, above, ratio, low, high, useful):
+def narrow(forwards, graph, exact_cost, work, table, above, ratio, found):
     """Widen ``low`` and ``high``, the budgets on the fine lattice, from the start's to those of all states.
 
     ``forwards`` lists the states so that successors come later, ``graph`` is (action_start, outcome_start, probability,
-    successor).  ``cost`` and ``parts`` are the costs on the coarse grid, of ``ratio`` fine levels each, and
-    ``exact_cost`` those on the fine one.  ``useful[a, k]`` becomes whether action ``a`` may be optimal in cell ``k``.
+    successor).  ``work`` has the costs on the coarse grid, of ``ratio`` fine levels each, and ``exact_cost`` are those
+    on the fine one.  ``found`` is (low, high, useful): ``useful[a, k]`` becomes whether action ``a`` may be optimal in
+    cell ``k``.
     """
     action_start, outcome_start, probability, successor = graph
-    rows = probability, successor, cost, parts
+    rows, error, base = (probability, successor, work.costs.cost, work.parts), work.error, work.base
+    low, high, useful = found
     for s in forwards:
         if high[s] < max(low[s], 1):
             continue
@@ -33,7 +35,7 @@ def narrow(forwards, graph, exact_cost, cost, parts, table, at, base, error, abo
         for a in range(action_start[s], action_start[s + 1]):
             first, last, before = -1, -1, np.inf
             for k in range(begin, end + 2):
-                value = add_near(-error[a], outcome_start[a], outcome_start[a + 1], rows, table, at, k, base, 1.0)
+                value = add_near(-error[a], outcome_start[a], outcome_start[a + 1], rows, table, PAD, k, base, 1.0)
                 if k > begin and min(before, value) <= above[s, k - 1] * (1.0 + MARGIN) + MARGIN:
                     useful[a, k - 1] = True
                     first, last = k - 1 if first < 0 else first, k - 1

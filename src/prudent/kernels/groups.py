@@ -5,7 +5,8 @@ from numba import njit
 
 from prudent.kernels.blocks import solve_block
 from prudent.kernels.levels import lower_block
-from prudent.kernels.stretches import FAST, NEVER, add_outcome
+from prudent.kernels.questions import FAST
+from prudent.kernels.stretches import NEVER, add_outcome
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -115,7 +116,7 @@ def settle_free(work, terms, level, line, values, base, ready, free, g):
     block = work.block_of[work.group_node[g]]
     begin, end = arcs.block_start[block], arcs.block_start[block + 1]
     solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, value)
-    lower_block(arcs, free.costs, free.ends, b, begin, end, k, value)
+    lower_block(arcs, free.costs, free.ends, b, block, k, value, 0.0)
     for i in range(g, g + work.block_size[g]):
         s = work.group_node[i]
         excesses[row[s] + b] = value[s]

@@ -15,7 +15,8 @@ from numba import njit
 from prudent.kernels.blocks import Arcs, eliminate, place_block, visits
 from prudent.kernels.choices import look_up
 from prudent.kernels.intrinsics import prefetch
-from prudent.kernels.levels import AHEAD, FAST
+from prudent.kernels.levels import AHEAD
+from prudent.kernels.questions import FAST
 from prudent.kernels.team import draw, finish, wait_for
 
 CLOSE, LESS = 1e-6, 1e-3

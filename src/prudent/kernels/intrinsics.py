@@ -40,17 +40,6 @@ def lower_atomically(typing_context, values, place, value):
 
 
 @intrinsic
-def raise_atomically(typing_context, values, place, value):
-    """Raise a number to another one, if that is larger, as one step; return what it was before."""
-
-    def generate(context, builder, signature, arguments):
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        return builder.atomic_rmw("max", builder.gep(array.data, [arguments[1]]), arguments[2], "monotonic")
-
-    return types.int64(values, types.int64, types.int64), generate
-
-
-@intrinsic
 def read_atomically(typing_context, counters, place):
     """Return a counter; what was written before it was counted up can be read after it."""
 

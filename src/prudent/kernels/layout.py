@@ -1,12 +1,11 @@
-"""Laying a model out for tiles: least costs from the start, layers and rows of nodes."""
+"""Laying a model out for tiles: least costs from the start, layers of blocks, rows of nodes."""
 
 from heapq import heappop, heappush
 
 import numpy as np
 from numba import njit
 
-from prudent.kernels.intrinsics import lower_atomically, raise_atomically
-from prudent.kernels.team import drawn, drawn_in_order
+from prudent.kernels.team import drawn
 
 
 @njit(cache=True)
@@ -25,102 +24,19 @@ def least_costs(arc_start, successor, cost, start, least):
                 heappush(heap, (least[t], np.int64(t)))
 
 
-@njit(cache=True, nogil=True)
-def looks_back_less(counters, part, arc_start, successor, cost, delay, tile, short):
-    """Count, for each part, the outcomes that look back less than a tile."""
-    for k in drawn(counters, len(part) - 1):
-        for s in range(part[k], part[k + 1]):
-            for o in range(arc_start[s], arc_start[s + 1]):
-                short[k] += cost[o] + delay[s] - delay[successor[o]] < tile
-
-
 @njit(cache=True)
-def layers(action_start, outcome_start, successor, cost, short, group_of, layer):
-    """Return whether outcomes that cost less than ``short`` lead from group to group without a cycle.
+def layers(blocks, action_start, outcome_start, successor, cost, short, layer):
+    """Set ``layer`` to the most outcomes that cost less than ``short``, from block to block, on a path from each block.
 
-    ``layer[g]`` becomes the length of the longest path along such outcomes from group ``g``.
+    ``blocks`` lists those that such outcomes lead to first, as (start, state, block_of).
     """
-    n_groups = len(layer)
-    waits = np.zeros(n_groups, dtype=np.int64)
-    into = np.zeros(n_groups + 1, dtype=np.int64)
-    n_nodes = len(action_start) - 1
-    for s in range(n_nodes):
-        for o in range(outcome_start[action_start[s]], outcome_start[action_start[s + 1]]):
-            if cost[o] < short and group_of[successor[o]] != group_of[s]:
-                waits[group_of[s]] += 1
-                into[group_of[successor[o]] + 1] += 1
-    into = np.cumsum(into)
-    fill, source = into.copy(), np.empty(into[-1], dtype=np.int64)
-    for s in range(n_nodes):
-        for o in range(outcome_start[action_start[s]], outcome_start[action_start[s + 1]]):
-            if cost[o] < short and group_of[successor[o]] != group_of[s]:
-                g = group_of[successor[o]]
-                source[fill[g]] = group_of[s]
-                fill[g] += 1
-    queue, done = [np.int64(0) for _ in range(0)], 0
-    for g in range(n_groups):
-        layer[g] = 0
-        if waits[g] == 0:
-            queue.append(np.int64(g))
-    while done < len(queue):
-        g = queue[done]
-        done += 1
-        for i in range(into[g], into[g + 1]):
-            h = source[i]
-            layer[h] = max(layer[h], layer[g] + 1)
-            waits[h] -= 1
-            if waits[h] == 0:
-                queue.append(h)
-    return done == n_groups
-
-
-@njit(cache=True, nogil=True)
-def node_layers(counters, part, after, backwards, arc_start, successor, cost, layer, last, delay):
-    """Fill in, without cycles, the most outcomes on a path from each node, and the last layer that looks at it.
-
-    ``backwards`` lists the states, successors first, in parts as for other passes over acyclic models; ``layer`` and
-    ``last`` enter with -1.  Shared lists are nodes after the states: ``delay``, which enters with that of the states
-    and large numbers, becomes the fewest levels that a run in them can have used.
-    """
-    n_states = len(backwards)
-    for k in drawn_in_order(counters, after):
-        for i in range(part[k], part[k + 1]):
-            s = backwards[i]
-            for o in range(arc_start[s], arc_start[s + 1]):
-                t = successor[o]
-                if t >= n_states:
-                    if delay[s] + cost[o] < delay[t]:
-                        lower_atomically(delay, t, delay[s] + cost[o])
-            # Shared lists come before the states that have them; several threads may find one: they find the same.
-            for at in range(arc_start[s], arc_start[s + 1] + 1):
-                node = successor[at] if at < arc_start[s + 1] else s
-                if node != s and (node < n_states or layer[node] >= 0):
-                    continue
-                far = 0
-                for o in range(arc_start[node], arc_start[node + 1]):
-                    far = max(far, layer[successor[o]] + 1)
-                if last[node] < far:
-                    raise_atomically(last, node, far)
-                for o in range(arc_start[node], arc_start[node + 1]):
-                    if last[successor[o]] < far:
-                        raise_atomically(last, successor[o], far)
-                layer[node] = far
-
-
-@njit(cache=True, nogil=True)
-def look_furthest(counters, part, action_start, outcome_start, successor, cost, delay, back, longest):
-    """Find how many levels back each node is looked at, at most; and, for each part, the most outcomes of an action."""
-    for k in drawn(counters, len(part) - 1):
-        length = 1
-        for s in range(part[k], part[k + 1]):
-            for a in range(action_start[s], action_start[s + 1]):
-                length = max(length, outcome_start[a + 1] - outcome_start[a])
-                for o in range(outcome_start[a], outcome_start[a + 1]):
-                    t = successor[o]
-                    far = cost[o] + delay[s] - delay[t]
-                    if far > back[t]:
-                        raise_atomically(back, t, far)
-        longest[k] = length
+    block_start, block_state, block_of = blocks
+    for k in range(len(layer)):
+        layer[k] = 0
+        for s in block_state[block_start[k] : block_start[k + 1]]:
+            for o in range(outcome_start[action_start[s]], outcome_start[action_start[s + 1]]):
+                if cost[o] < short and block_of[successor[o]] != k:
+                    layer[k] = max(layer[k], layer[block_of[successor[o]]] + 1)
 
 
 @njit(cache=True)

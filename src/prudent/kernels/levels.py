@@ -20,7 +20,7 @@ from numba.extending import overload
 from prudent.kernels.blocks import Arcs, advantage, approach, evaluate_block, solve_block
 from prudent.kernels.choices import look_up
 from prudent.kernels.intrinsics import prefetch
-from prudent.kernels.questions import STEP, Bound, Given, Plan, PlanAndBound, at_goal, class_of
+from prudent.kernels.questions import FAST, STEP, Bound, Given, Plan, PlanAndBound, at_goal, class_of
 from prudent.kernels.team import draw, finish, wait_for
 
 PASSES, SETTLED = 64, 1e-9
@@ -31,9 +31,6 @@ AHEAD = np.uint64(64)
 
 SOON = np.uint64(16)
 """How many states ahead values are fetched where a state has one action: its outcomes are not those that come next."""
-
-FAST = {"contract"}
-"""Fused multiply-adds round once where two steps round twice."""
 
 
 class Costs(NamedTuple):
@@ -375,7 +372,7 @@ def bound_cycle(question, places, free, b, block, values):
         approach(arcs, begin, end, k, PASSES, SETTLED * terms.slope, row, False, row)
     else:
         solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, row)
-    lower_block(arcs, costs, ends, b, begin, end, k, row)
+    lower_block(arcs, costs, ends, b, block, k, row, 0.0)
     write_level(places, arcs, begin, end, b, values, field, row)
 
 
@@ -434,9 +431,12 @@ def write_level(places, arcs, begin, end, b, values, field, row):
 
 
 @njit(cache=True, nogil=True)
-def lower_block(arcs, costs, ends, b, begin, end, k, low):
-    """Lower the values of a block to a subsolution, rounding errors included: it is below every policy's values."""
-    most = 0.0
+def lower_block(arcs, costs, ends, b, block, k, low, least):
+    """Lower the values of a block to a subsolution, rounding errors included: it is below every policy's values.
+
+    No value is lowered below ``least``.
+    """
+    begin, end, most = arcs.block_start[block], arcs.block_start[block + 1], 0.0
     for i in range(begin, end):
         s = arcs.block_state[i]
         for a in range(arcs.action_start[s], arcs.action_start[s + 1]):
@@ -447,4 +447,4 @@ def lower_block(arcs, costs, ends, b, begin, end, k, low):
         if b >= ends.worst[s]:
             low[s] = 0.0
         elif most > 0.0:
-            low[s] = max(low[s] - most * ends.stay[s], 0.0)
+            low[s] = max(low[s] - most * ends.stay[s], least)

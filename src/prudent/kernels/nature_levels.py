@@ -11,7 +11,8 @@ import numpy as np
 from numba import njit
 
 from prudent.kernels.nature import worst_at
-from prudent.kernels.stretches import FAST, copy, fill
+from prudent.kernels.questions import FAST
+from prudent.kernels.stretches import copy, fill
 
 AHEAD = 64
 """The most levels that are added up before the order is checked."""

@@ -24,7 +24,8 @@ from prudent.kernels.blocks import eliminate
 from prudent.kernels.choices import Choices, look_up
 from prudent.kernels.nature import Values, value_at, worst_at
 from prudent.kernels.nature_levels import AHEAD, over_levels
-from prudent.kernels.stretches import FAST, fill
+from prudent.kernels.questions import FAST
+from prudent.kernels.stretches import fill
 from prudent.kernels.team import draw, finish, wait_for
 
 PASSES = 20

@@ -71,14 +71,3 @@ def breadth_first(arc_start, successor, start, most, order):
                 order[tail] = t
                 tail += 1
     return tail
-
-
-@njit(cache=True)
-def share_inside(arc_start, successor, state, mark):
-    """Return the share of the arcs of the given states that lead to states with a ``mark``."""
-    inside, total = 0, 0
-    for s in state:
-        total += arc_start[s + 1] - arc_start[s]
-        for o in range(arc_start[s], arc_start[s + 1]):
-            inside += mark[successor[o]]
-    return inside / max(total, 1)

@@ -95,6 +95,9 @@ def at_goal(terms, b):
     return terms.goal + terms.rise * b if b <= terms.until else 0.0
 
 
+FAST = {"contract"}
+"""Fused multiply-adds round once where two steps round twice."""
+
 # The steps of questions make no arrays, so they need not count references.
-STEP: Any = {"nogil": True, "fastmath": {"contract"}, "_nrt": False}
-"""How the steps of questions are compiled; fused multiply-adds round once where two steps round twice."""
+STEP: Any = {"nogil": True, "fastmath": FAST, "_nrt": False}
+"""How the steps of questions are compiled."""

@@ -63,8 +63,8 @@ def same_row(a, other, outcome_start, successor, cost, bits, shift):
 
 
 @njit(cache=True, nogil=True)
-def compare_rows(counters, part, outcome_start, successor, cost, bits, shift, like, shared, told):
-    """Mark the lists that actions do share; an action that differs from ``like[a]`` gets -1, and ``told`` is False."""
+def compare_rows(counters, part, outcome_start, successor, cost, bits, shift, like, shared):
+    """Mark the lists that actions do share; an action that shares a hash alone gets itself in ``like``."""
     for k in drawn(counters, len(part) - 1):
         for a in range(part[k], part[k + 1]):
             if like[a] == a:
@@ -72,63 +72,24 @@ def compare_rows(counters, part, outcome_start, successor, cost, bits, shift, li
             if same_row(a, like[a], outcome_start, successor, cost, bits, shift):
                 shared[like[a]] = True
             else:
-                like[a] = -1
-                told[0] = False
-
-
-@njit(cache=True)
-def tell_apart(outcome_start, successor, cost, bits, shift, like, shared):
-    """Find the first action like each of those with -1, which share a hash, but not their outcomes, with others."""
-    firsts = [np.int64(0) for _ in range(0)]
-    for a in np.flatnonzero(like < 0):
-        for other in firsts:
-            if same_row(a, other, outcome_start, successor, cost, bits, shift):
-                like[a] = other
-                shared[other] = True
-                break
-        if like[a] < 0:
-            like[a] = a
-            firsts.append(a)
+                like[a] = a
 
 
 @njit(cache=True, nogil=True)
-def count_rows(counters, part, outcome_start, like, shared, count):
-    """Count the outcomes of each part if an action with a shared list has one."""
-    for k in drawn(counters, len(part) - 1):
-        total = 0
-        for a in range(part[k], part[k + 1]):
-            total += 1 if shared[like[a]] else outcome_start[a + 1] - outcome_start[a]
-        count[k] = total
+def share(counters, part, row, target, shift, old, new):
+    """Rewrite outcomes: those of ``row[i]``, or one sure step to the node ``target[i]`` if that is not -1.
 
-
-@njit(cache=True, nogil=True)
-def share(counters, part, begin, outcome_start, successor, cost, probability, like, shift, node, into):
-    """Rewrite outcomes: an action with a shared list becomes one sure step to the list's node.
-
-    ``node[a]`` is the node of the list that action ``a`` is the first to have, 0 where its list is not shared.
-    ``into`` receives the new starts, successors, costs and probabilities, each part from ``begin[k]`` on.
+    ``shift[i]`` is the cost of the step, or is taken off the costs.  ``old`` and ``new`` are (outcome_start, successor,
+    cost, probability).
     """
-    new_start, new_successor, new_cost, new_probability = into
-    for k in drawn(counters, len(part) - 1):
-        at = begin[k]
-        for a in range(part[k], part[k + 1]):
-            new_start[a] = at
-            if node[like[a]] > 0:
-                new_successor[at], new_cost[at], new_probability[at] = node[like[a]], shift[a], 1.0
-                at += 1
-                continue
-            for o in range(outcome_start[a], outcome_start[a + 1]):
-                new_successor[at], new_cost[at], new_probability[at] = successor[o], cost[o], probability[o]
-                at += 1
-
-
-@njit(cache=True, nogil=True)
-def copy_lists(counters, part, heads, outcome_start, successor, cost, probability, shift, list_start, into):
-    """Copy shared lists, less their shifts, each to where it starts; ``heads`` are the first actions to have them."""
-    _, new_successor, new_cost, new_probability = into
+    outcome_start, successor, cost, probability = old
+    new_start, new_successor, new_cost, new_probability = new
     for k in drawn(counters, len(part) - 1):
         for i in range(part[k], part[k + 1]):
-            a, at = heads[i], list_start[i]
-            for o in range(outcome_start[a], outcome_start[a + 1]):
-                new_successor[at], new_cost[at], new_probability[at] = successor[o], cost[o] - shift[a], probability[o]
+            at = new_start[i]
+            if target[i] >= 0:
+                new_successor[at], new_cost[at], new_probability[at] = target[i], shift[i], 1.0
+                continue
+            for o in range(outcome_start[row[i]], outcome_start[row[i] + 1]):
+                new_successor[at], new_cost[at], new_probability[at] = successor[o], cost[o] - shift[i], probability[o]
                 at += 1

@@ -8,28 +8,34 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from prudent.kernels.questions import FAST
+
+NOTHING = np.empty(0, dtype=np.int64)
+
 
 class Work(NamedTuple):
-    """A model laid out for tiles; without cyclic groups, what only they need is empty."""
+    """A model laid out for tiles, and for cyclic groups what only they need."""
 
     group_start: np.ndarray  # (n_groups + 1,)
     group_node: np.ndarray  # (n_nodes,)  groups successors first; within one, successors along free outcomes first
     cyclic: np.ndarray  # (n_groups,)  whether a group's nodes wait for each other within a tile
     action_start: np.ndarray  # (n_nodes + 1,)
     outcome_start: np.ndarray  # (n_actions + 1,)
-    ready: np.ndarray  # (n_actions,)  in a cyclic group: outcomes from here on are known before the tile begins
     probability: np.ndarray  # (n_outcomes,)
     successor: np.ndarray  # (n_outcomes,)
     cost: np.ndarray  # (n_outcomes,)
     mean_cost: np.ndarray  # (n_actions,)
-    delay: np.ndarray  # (n_nodes,)  the least cost from the start
-    scratch: np.ndarray  # (n_nodes,)  where a node's actions begin in the scratch of its group
-    queue_start: np.ndarray  # (n_groups + 1,)
-    queue: np.ndarray  # (n_actions,)  the actions of each group, sorted by successor for the cache
-    action_node: np.ndarray  # (n_actions,)
     left_out: np.ndarray  # (n_actions,)  whether an action need not be looked at
-    block_size: np.ndarray  # (n_nodes,)  by place in group_node: how many nodes from here on form a free cycle
-    block_of: np.ndarray  # (n_nodes,)  the block of that cycle in Free.arcs; -1 for nodes on none
+    delay: np.ndarray  # (n_nodes,)  the least cost from the start
+    ready: np.ndarray = NOTHING  # (n_actions,)  outcomes from here on are known before the tile begins
+    scratch: np.ndarray = NOTHING  # (n_nodes,)  where a node's actions begin in the scratch of its group
+    queue_start: np.ndarray = NOTHING  # (n_groups + 1,)
+    queue: np.ndarray = NOTHING  # (n_actions,)  the actions of each group, sorted by successor for the cache
+    action_node: np.ndarray = NOTHING  # (n_actions,)
+    block_size: np.ndarray = (
+        NOTHING  # (n_nodes,)  by place in group_node: how many nodes from here on form a free cycle
+    )
+    block_of: np.ndarray = NOTHING  # (n_nodes,)  the block of that cycle in Free.arcs; -1 for nodes on none
 
 
 class Parts(NamedTuple):
@@ -116,9 +122,6 @@ class Scratch(NamedTuple):
 LANES = 32
 """Loops run over whole blocks of so many levels where they may: compiled loops do the rest of a block one by one.
 Scratch and tables are longer by as many levels, of any value."""
-
-FAST = {"contract"}
-"""Fused multiply-adds round once where two steps round twice."""
 
 NEVER = 2**62
 """Larger than any budget."""
@@ -225,6 +228,14 @@ def fill(table, begin, end, value):
     """Set a stretch to a value."""
     for i in range(np.uint64(begin), np.uint64(max(begin, end))):
         table[i] = value
+
+
+@njit(cache=True, nogil=True)
+def slide(table, width, by, kept):
+    """Move the levels ``by:by + kept`` of each row, ``width`` long, to its front."""
+    for start in range(0, len(table) - width + 1, width):
+        for i in range(start, start + kept):
+            table[i] = table[i + by]
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)

@@ -23,8 +23,8 @@ from numba.extending import overload
 
 from prudent.kernels.choices import look_up
 from prudent.kernels.groups import settle_group
-from prudent.kernels.questions import STEP, Bound, Given, Plan, at_goal, class_of
-from prudent.kernels.stretches import FAST, LANES, Strip, add_up, begin_row, copy, fill, hand_on, kept_place
+from prudent.kernels.questions import FAST, STEP, Bound, Given, Plan, at_goal, class_of
+from prudent.kernels.stretches import LANES, Strip, add_up, begin_row, copy, fill, hand_on, kept_place
 from prudent.kernels.team import draw, finish, wait_for
 
 
@@ -330,14 +330,6 @@ def settle(question, work, tiles, values, free, parts, scratch, lane):
                 copy(tiles.mean, low, n, values.mean, at)
         finish(tiles.counters[k])
         k, layer, begin, end, strip = next_part(parts, tiles, values.front, k, layer)
-
-
-@njit(cache=True, nogil=True)
-def slide(table, width, by, kept):
-    """Move each node's levels ``by:by + kept`` to the front."""
-    for start in range(0, len(table) - LANES, width):
-        for i in range(start, start + kept):
-            table[i] = table[i + by]
 
 
 @njit(cache=True, nogil=True)

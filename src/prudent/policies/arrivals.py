@@ -6,7 +6,6 @@ from prudent.engine.places import ENOUGH, PART
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.kernels.arrivals import Arrivals, collect, keep_played, mark_changing, mark_met
 from prudent.kernels.choices import mark_played
-from prudent.kernels.layout import layers
 from prudent.kernels.places import cut
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.policies.policy import BudgetPolicy
@@ -77,8 +76,7 @@ def _sections(prepared: Prepared, met: BoolArray) -> tuple[IntArray, IntArray, B
     if not (prepared.free_stop > prepared.outcome_start[:-1]).any():
         return np.flatnonzero(met), np.zeros(1, dtype=np.int64), np.zeros(2, dtype=bool)
     block_start, block_state, block_of = prepared.free_blocks
-    size, depth = np.diff(block_start), np.empty(len(block_start) - 1, dtype=np.int64)
-    layers(prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost, 1, block_of, depth)
+    size, depth = np.diff(block_start), prepared.free_depth
     state = block_state[met[block_state]]  # the states of a cycle stay together
     # The deepest come first; a layer has two sections, its free cycles being the first.
     section = -(2 * depth + (size > 1))[block_of[state]]

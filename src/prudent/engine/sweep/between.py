@@ -4,20 +4,20 @@
 """
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.engine.places import lanes_of, turns_of
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.task import EACH_LEVEL, MISFIT, Backend, Task, kept_levels
+from prudent.engine.sweep.task import EACH_LEVEL, MISFIT, Backend, Shapes, Task
 from prudent.engine.values.bellman import arcs_for_bounds, costs_of, longest_stay, rounding
 from prudent.errors import PrudentError
-from prudent.kernels.between import FAR, PAD, TOGETHER, bound_levels, shift_left
+from prudent.kernels.between import FAR, PAD, TOGETHER, Scratch, Work, bound_levels
 from prudent.kernels.blocks import Arcs
-from prudent.kernels.levels import Ends
+from prudent.kernels.levels import Ends, Span
 from prudent.kernels.questions import Aims
+from prudent.kernels.stretches import slide
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, owner
 from prudent.runtime.limits import Arrays
@@ -36,13 +36,12 @@ class BetweenSweep(Backend):
     """A sweep level by level for a lower bound on U, with costs between levels."""
 
     batch: ClassVar[int] = 10_000_000
+    each_level: ClassVar[int] = EACH_LEVEL
     least: ClassVar[float] = -np.inf
 
     table: FloatArray = field(init=False)  # (n_states, width)
-    parts: FloatArray = field(init=False)  # (n_outcomes,)  by how much costs were rounded up, in levels
-    error: FloatArray = field(init=False)  # (n_actions,)  the rounding error of a sum
+    work: Work = field(init=False)
     origin: int = field(default=-PAD, init=False)  # the level of the table's first column
-    sound: bool = field(default=True, init=False)  # whether values are large enough for the rounding errors
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,29 +50,23 @@ class BetweenSweep(Backend):
         base, slope = question.base.low, question.terms.slope
         arcs = _nearest_first(arcs_for_bounds(prepared), base)
         costs = costs_of(prepared, arcs)
-        self.parts = np.asarray(prepared.cost - prepared.scale.unrounded(prepared.fine))
+        parts = np.asarray(prepared.cost - prepared.scale.unrounded(prepared.fine))
         ends = Ends(question.worst.value, question.worst.action_value, longest_stay(prepared, arcs))
         size = base + PAD * slope
         largest = np.maximum(size[prepared.successor], base[prepared.successor] + slope * prepared.cost)
         total = np.bincount(
             prepared.outcome_action, weights=prepared.probability * largest, minlength=prepared.n_actions
         )
-        self.error = OPERATIONS * rounding(prepared) * (total + question.terms.accrual * prepared.mean_cost)
+        error = OPERATIONS * rounding(prepared) * (total + question.terms.accrual * prepared.mean_cost)
         far = prepared.cost >= TOGETHER + FAR - 1
         near = prepared.outcome_start[1:] - np.bincount(
             prepared.outcome_action, weights=far, minlength=prepared.n_actions
         ).astype(np.int64)  # outcomes are sorted by cost
         self._turns = turns_of(prepared)[0]
-        self._arguments = self._turns, arcs, costs, self.parts, ends, question.terms, self.error, size, near
-        self._ready = np.empty((prepared.n_actions, TOGETHER))
-        self._workspace = task.workspace()
+        self.work = Work(arcs, costs, ends, question.terms, parts, near, error, size, base)
+        self._scratch = Scratch(task.workspace(), np.empty((prepared.n_actions, TOGETHER)), np.ones(1, dtype=bool))
         self.table = base[:, None] + slope * np.arange(PAD, -1, -1.0)
         self._settle(0, 1)
-
-    @classmethod
-    def outcomes(cls, prepared: Prepared) -> int:
-        """Return how many outcomes are added up on a level, or take as long as beginning it."""
-        return len(prepared.cost) + EACH_LEVEL
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
@@ -88,9 +81,7 @@ class BetweenSweep(Backend):
         most = levels if keep else min(levels, _held(prepared))
         return 8 * prepared.n_states * (most + 1 + PAD)
 
-    def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
-        self._widen(last)
+    def _advance(self, last: int, *, final: bool) -> None:
         while self.done < last:  # a few levels at a time, for which the table has room
             end = min(self.done + _at_once(self.task.prepared), last)
             self._reach(end)
@@ -98,15 +89,18 @@ class BetweenSweep(Backend):
             self.done = end
 
     def _settle(self, first: int, last: int) -> None:
-        base, start, at = self.task.question.base.low, self.task.prepared.start, -self.origin
         if self.sound:
-            sound, work = np.ones(1, dtype=bool), len(self.parts) * (last - first)
-            about = first, last, base, self.table, at, start, self.found, self._workspace, self._ready, sound
-            arguments = *self._arguments, *about, new_counters()
-            side_by_side(lanes_of(self._turns, work, self.task.threads), lambda lane: bound_levels(*arguments))
-            self.sound = bool(sound[0])
+            span = Span(first, last, self.task.prepared.start, self.found[1:2, first:last])
+            about = self.work, self._turns, self.table, -self.origin, span, self._scratch, new_counters()
+            lanes = lanes_of(self._turns, len(self.work.parts) * (last - first), self.task.threads)
+            side_by_side(lanes, lambda lane: bound_levels(*about))
         if not self.sound:  # then the bound is 0
             self.found[1, first:last] = -np.inf
+
+    @property
+    def sound(self) -> bool:
+        """Whether values are large enough for the rounding errors."""
+        return bool(self._scratch.sound[0])
 
     def _reach(self, last: int) -> None:
         """Make room for the levels before ``last``; drop those that no outcome looks back to."""
@@ -118,7 +112,7 @@ class BetweenSweep(Backend):
             first = self.done - looked
         kept, dropped = self.done - first, first - self.origin
         if last - first <= width:
-            shift_left(self.table, dropped, kept)
+            slide(self.table.reshape(-1), width, dropped, kept)
         else:
             held = min(_held(self.task.prepared), self.task.most + 1 + PAD)
             at_once = not self.task.keep and n * held <= AT_ONCE  # then there are never two large tables
@@ -129,30 +123,22 @@ class BetweenSweep(Backend):
             self.table = wider
         self.origin = first
 
-    @property
-    def choice(self) -> NDArray[Any]:
-        """No actions but those for no budget."""
-        return self.task.first_choice
+    def _state(self) -> Arrays:
+        return {
+            "low": np.ascontiguousarray(self.table[:, : self.done - self.origin]),
+            "origin": np.array([self.origin]),
+        }
 
-    def packed(self) -> Arrays:
-        """Return the arrays needed to resume from here."""
-        found = np.ascontiguousarray(self.found[:, : self.done])
-        table = np.ascontiguousarray(self.table[:, : self.done - self.origin])
-        return {"found": found, "choice": self.choice, "low": table, "origin": np.array([self.origin])}
+    def _wanted(self, kept: Arrays, done: int) -> Shapes:
+        origin = kept.get("origin", np.empty(0))
+        first = int(origin[0]) if origin.shape == (1,) and origin.dtype == np.int64 else done
+        return {"low": ((self.task.prepared.n_states, done - first), np.float64), "origin": ((1,), np.int64)}
 
-    def resume(self, kept: Arrays) -> None:
-        """Resume from packed arrays, or from the kept result of a finished sweep."""
-        done, finished = kept_levels(kept), "origin" not in kept  # then only its result was kept
-        if finished:
-            self._check(kept, {})
-        else:
-            low, origin = kept.get("low", np.empty(0)), kept["origin"]
-            fits = origin.shape == (1,) and origin.dtype == np.int64 and -PAD <= origin[0] < done
-            if not fits or low.shape != (self.task.prepared.n_states, done - origin[0]) or not np.isfinite(low).all():
+    def _restore(self, kept: Arrays) -> None:
+        if "low" in kept:
+            self.table, self.origin = kept["low"], int(kept["origin"][0])
+            if not -PAD <= self.origin < self.done or not np.isfinite(self.table).all():
                 raise PrudentError(MISFIT)
-            self._check({name: array for name, array in kept.items() if name not in ("low", "origin")}, {})
-            self.table, self.origin = low, int(origin[0])
-        self.done, self.found = done, kept["found"]
 
 
 def _nearest_first(arcs: Arcs, base: FloatArray) -> Arcs:

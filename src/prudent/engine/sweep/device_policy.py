@@ -1,13 +1,14 @@
-"""The actions of a sweep on a device: their rows are copied to the host while the sweep continues."""
+"""What sweeps on a device have in common: rows of actions are copied to the host while the sweep continues."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import choice_type
-from prudent.engine.sweep.task import AT_FIRST, Task
+from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.task import Backend, Task, lengthened_choice, long_choice
+from prudent.kernels.questions import Aims
 from prudent.runtime.gpu import Device
 from prudent.runtime.team import copy_together
 
@@ -18,24 +19,6 @@ AHEAD = 2
 """Copies that may be in progress while the sweep continues."""
 
 
-def policy_bytes(task: Task, span: int = 1, late: int = 0) -> int:
-    """Return the memory for actions on the device: ``span`` rows at a time, finished ``late`` levels later."""
-    return _rows(task, span, late) * _width(task)
-
-
-def _width(task: Task) -> int:
-    return int(task.prepared.n_states * np.dtype(choice_type(task.prepared)).itemsize)
-
-
-def _each(task: Task) -> int:
-    """Return how many rows go to the host at a time."""
-    return max(min(CHUNK // _width(task), task.most + 1), 1)
-
-
-def _rows(task: Task, span: int, late: int) -> int:
-    return 2 * max(_each(task), span) + late
-
-
 class DevicePolicy:
     """The rows of actions on a device, row b at ``b % rows``, and the table on the host that receives them.
 
@@ -43,14 +26,10 @@ class DevicePolicy:
     """
 
     def __init__(self, device: Device, task: Task, span: int = 1, late: int = 0) -> None:
-        n, kind = task.prepared.n_states, choice_type(task.prepared)
-        self.device, self.late, self.each, self._threads = device, late, _each(task), task.threads
+        self.device, self.late, self.each, self._task = device, late, _each(task), task
         self.rows = _rows(task, span, late)
-        self.ring: Any = device.new((self.rows, n), kind)
-        # Memory is taken only when it is written to, so the table may begin long.
-        self._most = task.most + 1
-        self.table: NDArray[Any] = np.zeros((min(self._most, max(1024, AT_FIRST // n)), n), dtype=kind)
-        self.table[0] = task.first_choice[0]
+        self.table = long_choice(task)
+        self.ring: Any = device.new((self.rows, self.table.shape[1]), self.table.dtype)
         self.sent = 1  # rows before this one are on their way
         self._under_way: list[tuple[int, int, Callable[[], NDArray[Any]]]] = []  # rows from, to, and how to wait
 
@@ -63,10 +42,8 @@ class DevicePolicy:
     def send(self, last: int) -> None:
         """Begin to copy the rows before ``last``: they are finished."""
         if last > len(self.table):
-            longer = np.zeros((min(max(2 * len(self.table), last), self._most), self.table.shape[1]), self.table.dtype)
             self.finish()
-            longer[: len(self.table)] = self.table
-            self.table = longer
+            self.table = lengthened_choice(self.table, last, self._task)
         while self.sent < last:
             at = self.sent % self.rows
             end = min(last, self.sent + self.each, self.sent + self.rows - at)
@@ -81,10 +58,18 @@ class DevicePolicy:
         while self._under_way:
             self._arrive()
 
+    def settled(self, done: int) -> NDArray[Any]:
+        """Return the rows before ``done``; those that are not finished will be sent again."""
+        sent = self.sent
+        self.send(done)
+        self.finish()
+        self.sent = sent
+        return self.table[:done]
+
     def _arrive(self) -> None:
         """Wait for the first copy in progress, and write it into the table with all threads."""
         first, last, wait = self._under_way.pop(0)
-        copy_together(wait(), self.table[first:last], self._threads)
+        copy_together(wait(), self.table[first:last], self._task.threads)
 
     def resume(self, table: NDArray[Any]) -> None:
         """Begin with rows that are settled already; the last ``late`` of them may still be written to."""
@@ -93,3 +78,42 @@ class DevicePolicy:
         self.sent = max(done - self.late, 1)
         for b in range(self.sent, done):
             self.ring[b % self.rows] = self.device.up(self.table[b])
+
+
+def policy_bytes(task: Task, span: int = 1, late: int = 0) -> int:
+    """Return the memory for actions on the device: ``span`` rows at a time, finished ``late`` levels later."""
+    return _rows(task, span, late) * task.first_choice.nbytes
+
+
+def _each(task: Task) -> int:
+    """Return how many rows go to the host at a time."""
+    return max(min(CHUNK // task.first_choice.nbytes, task.most + 1), 1)
+
+
+def _rows(task: Task, span: int, late: int) -> int:
+    return 2 * max(_each(task), span) + late
+
+
+class DeviceSweep(Backend):
+    """A sweep on a device, whose actions go to the host while it continues."""
+
+    batch: ClassVar[int] = 10_000_000_000
+    device: ClassVar[str] = "gpu"
+
+    _policy: DevicePolicy | None = None  # None if no actions are chosen
+    _lost: Any = None  # (1,)  on the device: the largest relative increase of U by one choice among actions that tie
+
+    @classmethod
+    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
+        """Return 0: the values are on the device."""
+        return 0
+
+    @property
+    def _lost_each(self) -> float:
+        assert self.task.device is not None, "it serves only tasks that have one"
+        return 0.0 if self._lost is None else float(self.task.device.down(self._lost)[0])
+
+    @property
+    def choice(self) -> NDArray[Any]:
+        """The actions of the settled levels."""
+        return self.task.first_choice if self._policy is None else self._policy.settled(self.done)

@@ -10,14 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type, once
-from prudent.engine.sweep.device_policy import DevicePolicy, policy_bytes
-from prudent.engine.sweep.task import MISFIT, Backend, Task, kept_levels
+from prudent.engine.sweep.device_policy import DevicePolicy, DeviceSweep, policy_bytes
+from prudent.engine.sweep.task import Shapes, Task
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
-from prudent.errors import PrudentError
-from prudent.kernels.questions import Aims
 from prudent.models.rows import owner
 from prudent.runtime.gpu import BLOCK, Device, Resident
 from prudent.runtime.limits import Arrays, room_on
@@ -30,21 +27,19 @@ OUTCOME = np.dtype([("probability", np.float64), ("successor", np.int32), ("back
 
 
 @dataclass
-class DeviceTileSweep(Backend):
+class DeviceTileSweep(DeviceSweep):
     """A sweep in tiles on a device."""
 
-    batch: ClassVar[int] = 10_000_000_000
     first: ClassVar[int] = 511
-    device: ClassVar[str] = "gpu"
 
-    tiling: Tiling = field(init=False)
+    layout: Tiling = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         task, prepared, device, question = self.task, self.task.prepared, self.task.device, self.task.question
         tiling = tiling_of(prepared)
         assert device is not None and tiling is not None, "it serves only tasks that have both"
-        self.tiling, self._model, work = tiling, device_model(device, prepared), tiling.work
+        self.layout, self._model, work = tiling, device_model(device, prepared), tiling.work
         n, aims, known = tiling.n_nodes, question.aims, known_of(prepared, tiling, question)
         late = int(work.delay[: prepared.n_states].max(initial=0))
         self.tile, self._width = self._sizes(device)
@@ -58,15 +53,14 @@ class DeviceTileSweep(Backend):
         self._tables = [device.new(n * self._width if used else 1, np.float64) for used in (True, aims.plan)]
         self._lost = device.new(1, np.float64)
         self._policy = DevicePolicy(device, task, self.tile, late) if aims.plan else None
-        self._sure = question.sure
         past, about = tiling.back, (question.terms.slope, aims.plan, self._model.delay)
         self._kernels.each("fill_past", n * past, 1 - past, past, self._width, *about, *self._base, *self._tables)
 
     def _sizes(self, device: Device) -> tuple[int, int]:
         """Return the length of tiles, and how many levels rows hold: all, or those of a tile and before it."""
-        task, back = self.task, self.tiling.back
+        task, back = self.task, self.layout.back
         most = int(min(task.most, task.levels)) + 1
-        fits = int(SHARE * device.free) // (16 * self.tiling.n_nodes) - back
+        fits = int(SHARE * device.free) // (16 * self.layout.n_nodes) - back
         tile = max(min(fits, TILE, most), min(SHORTEST, most))
         return tile, back + tile + 1
 
@@ -82,21 +76,14 @@ class DeviceTileSweep(Backend):
         return tiling is not None and tiling.back < 2**30 and len(tiling.work.cost) < 2**32
 
     @classmethod
-    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return 0: the values are on the device."""
-        return 0
-
-    @classmethod
     def outcomes(cls, prepared: Prepared) -> int:
         """Return how many outcomes are added up on a level: those of lists that actions share once."""
         tiling = tiling_of(prepared)
         return super().outcomes(prepared) if tiling is None else max(len(tiling.work.cost), 1)
 
-    def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
-        self._widen(last)
-        while self.done < last:
-            self._settle(self.done, min(self.done + self.tile, last))
+    def _advance(self, last: int, *, final: bool) -> None:
+        for first in range(self.done, last, self.tile):
+            self._settle(first, min(first + self.tile, last))
 
     def _settle(self, first: int, last: int) -> None:
         """Settle a tile."""
@@ -112,75 +99,26 @@ class DeviceTileSweep(Backend):
             self._kernels.blocks("settle_nodes", grid, *about, model.node[begin:end], *model.rows, model.delay, *known)
         if policy is not None:
             policy.send(max(last - policy.late, policy.sent))
-        self._note(first, last)
-        self.done = last
+        begin, column, found = task.prepared.start * width, np.arange(first, last) % width, np.zeros((3, last - first))
+        for row, table in zip((0, 2) if question.aims.plan else (0,), self._tables, strict=False):
+            found[row] = model.device.down(table[begin : begin + width])[column]
+        self._note(first, found)
 
-    def _note(self, first: int, last: int) -> None:
-        """Record the values of the start that a tile has found."""
-        device, question, width = self._model.device, self.task.question, self._width
-        aims = question.aims
-        begin, column = self.task.prepared.start * width, np.arange(first, last) % width
-        excess = device.down(self._tables[0][begin : begin + width])[column]
-        self.found[0, first:last] = excess if aims.plan else 0.0
-        if aims.bound:
-            self.found[1, first:last] = question.bound(excess, self._sure, self.tiling.error(np.arange(first, last)))
-        if aims.plan:
-            self.found[2, first:last] = device.down(self._tables[1][begin : begin + width])[column]
-
-    @property
-    def _lost_each(self) -> float:
-        """The largest relative increase of U by one choice among actions that tie."""
-        return float(self._model.device.down(self._lost)[0])
-
-    @property
-    def lost(self) -> float:
-        """Bound on the relative increase of U by choices among ties, rounding included."""
-        return self.tiling.lost(self._lost_each, self.done)
-
-    @property
-    def choice(self) -> NDArray[Any]:
-        """The actions of the settled levels."""
-        if self._policy is None:
-            return self.task.first_choice
-        self._policy.send(self.done)
-        self._policy.finish()
-        return self._policy.table[: self.done]
-
-    def packed(self) -> Arrays:
-        """Return the arrays needed to resume from here."""
+    def _state(self) -> Arrays:
         excess, mean = (self._model.device.down(table) for table in self._tables)
-        found, lost = np.ascontiguousarray(self.found[:, : self.done]), np.array([self._lost_each])
-        return {"found": found, "choice": self._so_far(), "excess": excess, "mean": mean, "lost": lost}
+        return {"excess": excess, "mean": mean, "lost": np.array([self._lost_each])}
 
-    def _so_far(self) -> NDArray[Any]:
-        """Return the actions of the settled levels, while some rows are not finished."""
-        if self._policy is None:
-            return self.task.first_choice
-        policy = self._policy
-        policy.finish()
-        table = policy.table[: self.done].copy()
-        ring = self._model.device.down(policy.ring)
-        for b in range(policy.sent, self.done):
-            table[b] = ring[b % policy.rows]
-        return table
+    def _wanted(self, kept: Arrays, done: int) -> Shapes:
+        sizes = {"excess": self.layout.n_nodes * self._width, "mean": len(self._tables[1]), "lost": 1}
+        return {name: ((size,), np.float64) for name, size in sizes.items()}
 
-    def resume(self, kept: Arrays) -> None:
-        """Resume from packed arrays, or from the kept result of a finished sweep."""
-        done, wanted = kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]]()
-        device, finished = self._model.device, "excess" not in kept  # then only its result was kept
-        if not finished:
-            sizes = self.tiling.n_nodes * self._width, len(self._tables[1])
-            wanted = {name: ((size,), np.float64) for name, size in zip(("excess", "mean"), sizes, strict=True)}
-            wanted["lost"] = (1,), np.float64
-            if kept.get("excess", np.empty(0)).shape != (sizes[0],):
-                raise PrudentError(MISFIT)
-        self._check(kept, wanted)
-        self._lost = device.up(np.array([np.nan]) if finished else kept["lost"])
-        if not finished:
-            self._tables = [device.up(kept["excess"]), device.up(kept["mean"])]
+    def _restore(self, kept: Arrays) -> None:
+        up = self._model.device.up
+        self._lost = up(kept["lost"])
+        if "excess" in kept:
+            self._tables = [up(kept["excess"]), up(kept["mean"])]
         if self._policy is not None:
             self._policy.resume(kept["choice"])
-        self.done, self.found = done, kept["found"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,9 +74,8 @@ def focus_on(prepared: Prepared, alpha: float, upper: float, ratio: int, limits:
     high[prepared.start] = min(int(close.max(initial=0)) + 1, levels - 1) * ratio
     useful = np.zeros((prepared.n_actions, levels + 1), dtype=bool)
     graph = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
-    known = below.task.prepared.cost, below.parts, below.table, PAD, below.task.question.base.low, below.error
-    about = prepared.cost, *known, above, ratio
-    narrow(prepared.blocks[1][::-1].copy(), graph, *about, low, high, useful)
+    about = graph, prepared.cost, below.work, below.table, above, ratio
+    narrow(prepared.blocks[1][::-1].copy(), *about, (low, high, useful))
     low = np.where(prepared.is_goal | (high < 1), 1, np.maximum(low, 1))
     high = np.where(prepared.is_goal | (high < 1), 0, high)
     return Focus(low, high, useful, ratio, _work(prepared, low, high, useful, ratio))

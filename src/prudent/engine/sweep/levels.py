@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from prudent.engine.places import lanes_of
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.level_layout import LevelLayout, level_layout
-from prudent.engine.sweep.task import EACH_LEVEL, Backend, Tables, Task, kept_levels
+from prudent.engine.sweep.task import EACH_LEVEL, Backend, Shapes, Tables, Task
 from prudent.engine.values.bellman import arcs_for_bounds, free_arcs, rounding
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.kernels.levels import Free, Known, Places, Scratch, Span, Turns, Values, sweep
@@ -117,6 +117,7 @@ class LevelSweep(Backend):
     """A sweep level by level: any model."""
 
     batch: ClassVar[int] = 50_000_000
+    each_level: ClassVar[int] = EACH_LEVEL
 
     layout: LevelLayout = field(init=False)
     tables: LevelTables = field(init=False)
@@ -126,10 +127,10 @@ class LevelSweep(Backend):
         task, prepared, question = self.task, self.task.prepared, self.task.question
         self.layout = layout = level_layout(prepared)
         base, aims, state = question.base, question.aims, layout.places.state
-        self._close = question.aims.plan and layout.close(task.levels if question.policy is None else 0)
-        bounded = aims.bound and not self._close
+        close = aims.plan and layout.close(task.levels if question.policy is None else 0)
+        self.bounded = aims.bound and not close
         fields = [(0, base.excess), (2, base.mean)] if aims.plan else []
-        fields += [(1, base.low)] if bounded else []
+        fields += [(1, base.low)] if self.bounded else []
         mean_cost = prepared.mean_cost if question.mean_cost is None else question.mean_cost
         free = task.free(free_arcs(prepared) if aims.plan else arcs_for_bounds(prepared))
         known = Known(
@@ -141,7 +142,7 @@ class LevelSweep(Backend):
         )
         self.tables = LevelTables(
             places=layout.places,
-            question=question.in_kernel(known, bounded=bounded),
+            question=question.in_kernel(known, bounded=self.bounded),
             free=free,
             chosen=question.choice if free is None else free.workspace.chosen,
             chooses=question.chooses,
@@ -153,12 +154,6 @@ class LevelSweep(Backend):
             columns=prepared.n_states,
             choice=task.first_choice[0].copy(),
         )
-        self._sure = question.sure
-
-    @classmethod
-    def outcomes(cls, prepared: Prepared) -> int:
-        """Return how many outcomes are added up on a level, or take as long as beginning it."""
-        return len(prepared.cost) + EACH_LEVEL
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
@@ -191,22 +186,11 @@ class LevelSweep(Backend):
         lines, place, found = self.tables.lines(self.done), self.layout.places.place, self.tables.rows_found
         return Tables(*(lines[:, place, found.index(row)].T if row in found else np.zeros((1, 1)) for row in range(3)))
 
-    def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
-        first = self.done
-        self._widen(last)
+    def _advance(self, last: int, *, final: bool) -> None:
+        found = np.zeros((3, last))
         self.tables.lengthen(last)
-        self.tables.settle(self.layout.turns, first, last, self.found)
-        self._bound(first, last)
-        self.done = last
-
-    def note(self, found: FloatArray) -> None:
-        """Record U, its lower bound and M of the start on the next levels, which others have settled."""
-        first, last = self.done, self.done + found.shape[1]
-        self._widen(last)
-        self.found[:, first:last] = found
-        self._bound(first, last)
-        self.done = last
+        self.tables.settle(self.layout.turns, self.done, last, found)
+        self._note(self.done, found[:, self.done :])
 
     def room_for_actions(self) -> NDArray[Any]:
         """Return a table for the actions of all levels that others have settled."""
@@ -214,40 +198,26 @@ class LevelSweep(Backend):
             self.tables.choice = np.zeros(self.tables.columns * self.done, self.tables.choice.dtype)
         return self.choice
 
-    def _bound(self, first: int, last: int) -> None:
-        """Note the bound on U of the start on some levels, where it has no field of its own."""
-        if self.task.question.aims.bound and self._close:
-            error = self.layout.error(np.arange(first, last))
-            self.found[1, first:last] = self.task.question.bound(self.found[0, first:last], self._sure, error)
-
     @property
-    def lost(self) -> float | FloatArray:
-        """Bound on the relative increase of U, by level, by choices among ties and rounding; nan if it is not small."""
-        return self.layout.lost(self.tables.lost, self.done) if self.task.question.chooses else np.nan
+    def _lost_each(self) -> float:
+        return self.tables.lost
 
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the settled levels."""
         return self.tables.rows(self.done)
 
-    def packed(self) -> Arrays:
-        """Return the arrays needed to resume from here."""
-        found, tables = np.ascontiguousarray(self.found[:, : self.done]), self.tables
-        lost = np.array([tables.lost])
-        return {"found": found, "choice": self.choice, "values": tables.table, "lost": lost, "chosen": tables.chosen}
+    def _state(self) -> Arrays:
+        tables = self.tables
+        return {"values": tables.table, "lost": np.array([tables.lost]), "chosen": tables.chosen}
 
-    def resume(self, kept: Arrays) -> None:
-        """Resume from packed arrays, or from the kept result of a finished sweep."""
-        n, done, tables = self.task.prepared.n_states, kept_levels(kept), self.tables
-        wanted = dict[str, tuple[tuple[int, ...], Any]]()
-        finished = "chosen" not in kept  # then only its result was kept
-        if not finished:
-            size = int(np.prod(tables.shape(done)))
-            wanted = {"values": ((size,), np.float64), "lost": ((1,), np.float64), "chosen": ((n,), np.int64)}
-        self._check(kept, wanted)
-        if finished:
-            tables.scratch[0].lost[0] = np.nan  # it was not kept
-        else:
-            tables.table, tables.scratch[0].lost[0] = kept["values"], kept["lost"][0]
-            tables.chosen[:] = self._chosen(kept)
-        self.done, self.found, tables.choice = done, kept["found"], kept["choice"].flatten()
+    def _wanted(self, kept: Arrays, done: int) -> Shapes:
+        size = int(np.prod(self.tables.shape(done)))
+        chosen = (self.task.prepared.n_states,), np.int64
+        return {"values": ((size,), np.float64), "lost": ((1,), np.float64), "chosen": chosen}
+
+    def _restore(self, kept: Arrays) -> None:
+        tables = self.tables
+        tables.choice, tables.scratch[0].lost[0] = kept["choice"].flatten(), kept["lost"][0]
+        if "values" in kept:
+            tables.table, tables.chosen[:] = kept["values"], kept["chosen"]

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from prudent.engine.prepared import Prepared
-from prudent.kernels.sharing import compare_rows, copy_lists, count_rows, first_mixed, mix_rows, share, tell_apart
+from prudent.kernels.sharing import compare_rows, first_mixed, mix_rows, share
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
-from prudent.runtime.team import copy_together, cut, in_parts
+from prudent.runtime.team import cut, in_parts
 
 FEW = 3
 """The fewest outcomes of a list that is worth sharing."""
@@ -52,29 +52,22 @@ class Nodes:
         heads = np.flatnonzero(shared)
         if len(heads) == 0:
             return cls.of(prepared)
-        part, lists_from = cut(start), offsets(start[heads + 1] - start[heads])
-        count = np.empty(len(part) - 1, dtype=np.int64)
-        in_parts(prepared.threads, count_rows, n, part, start, like, shared, count)
-        begin = offsets(count)
         node = np.zeros(n, dtype=np.int64)
-        node[heads] = prepared.n_states + np.arange(len(heads))
-        first, total = np.empty(n + len(heads) + 1, dtype=np.int64), int(begin[-1] + lists_from[-1])
-        after, costs, chances = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64), np.empty(total)
-        into = first, after, costs, chances
-        in_parts(prepared.threads, share, len(lists[0]), part, begin, start, *lists, like, shift, node, into)
-        first[n:] = begin[-1] + lists_from
-        in_parts(
-            prepared.threads, copy_lists, lists_from[-1], cut(lists_from), heads, start, *lists, shift, first[n:], into
-        )
-        mean = np.zeros(n + len(heads))
-        copy_together(prepared.mean_cost, mean[:n], prepared.threads)
+        node[heads] = np.arange(len(heads))
+        # The rows are those of all actions, then those of the lists.
+        target = np.append(np.where(shared[like], prepared.n_states + node[like], -1), np.full(len(heads), -1))
+        row, shift = np.append(np.arange(n), heads), np.append(np.where(shared[like], shift, 0), shift[heads])
+        first = offsets(np.where(target >= 0, 1, np.diff(start)[row]))
+        after, costs, chances = (np.empty(first[-1], dtype=each.dtype) for each in lists)
+        old, new = (start, *lists), (first, after, costs, chances)
+        in_parts(prepared.threads, share, len(after), cut(first), row, target, shift, old, new)
         return cls(
-            action_start=np.concatenate([prepared.action_start, n + 1 + np.arange(len(heads))]),
+            action_start=np.append(prepared.action_start, n + 1 + np.arange(len(heads))),
             outcome_start=first,
             probability=chances,
             successor=after,
             cost=costs,
-            mean_cost=mean,
+            mean_cost=np.append(prepared.mean_cost, np.zeros(len(heads))),
             heads=heads,
         )
 
@@ -84,7 +77,8 @@ def actions_alike(
 ) -> tuple[IntArray, IntArray, BoolArray]:
     """Return for each action the first one with the same outcomes up to a shift, the shift, and if it is shared.
 
-    Outcomes are sorted by cost.  Actions with less than ``FEW`` of them share nothing.
+    Outcomes are sorted by cost.  Actions with less than ``FEW`` of them share nothing, nor does one whose outcomes only
+    have the hash of others.
     """
     n, rows, lists = len(start) - 1, (cut(start), start), (successor, cost, probability.view(np.uint64))
     shift, mixed, like = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64)
@@ -92,8 +86,6 @@ def actions_alike(
     # Zeros that are never written to take no memory.
     slots = np.zeros(max(16, 2 ** (2 * n - 1).bit_length()), dtype=np.int32 if n < 2**31 else np.int64)
     first_mixed(start, FEW, mixed, slots, like)
-    shared, told = np.zeros(n, dtype=bool), np.ones(1, dtype=bool)
-    in_parts(threads, compare_rows, len(cost), *rows, *lists, shift, like, shared, told)
-    if not told[0]:  # actions with the same hash, but not the same outcomes
-        tell_apart(start, *lists, shift, like, shared)
+    shared = np.zeros(n, dtype=bool)
+    in_parts(threads, compare_rows, len(cost), *rows, *lists, shift, like, shared)
     return like, shift, shared

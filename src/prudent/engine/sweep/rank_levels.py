@@ -36,48 +36,38 @@ class RankLevelSweep(RankSweep):
     def _whole(self) -> LevelSweep:
         return LevelSweep(replace(self.task, threads=1))
 
-    def _outline(self) -> "LevelOutline":
-        return LevelOutline(self.whole.tables, sections_of(self.task.prepared), self.done)
+    def _laid_out(self) -> "LevelPart":
+        return LevelPart(self.whole.tables, sections_of(self.task.prepared), self.done)
 
 
-@dataclass(frozen=True)
-class LevelOutline:
-    """What ranks need to know for a sweep level by level."""
+@dataclass
+class LevelPart:
+    """The states of one rank; before it begins, all of them."""
 
-    tables: LevelTables  # of all places
+    tables: LevelTables
     sections: Sections
     done: int  # levels settled
 
-    def part(self, ranks: Ranks) -> "LevelPart":
-        """Return this rank's part; all ranks call it."""
-        return LevelPart(self, ranks)
-
-
-class LevelPart:
-    """The states of one rank."""
-
-    def __init__(self, outline: LevelOutline, ranks: Ranks) -> None:
-        whole = outline.tables
-        self.ranks, self.done = ranks, outline.done
-        self.share = share = share_of(whole.places, outline.sections, whole.furthest, ranks)
+    def begin(self, ranks: Ranks, whole: Any = None) -> None:
+        """Take this rank's part of the states."""
+        whole, self.ranks = self.tables, ranks
+        self.share = share = share_of(whole.places, self.sections, whole.furthest, ranks)
         self._n_own, self._state = len(share.own), whole.places.state
         self._places = ranks.gathered(share.own) or []  # of all ranks, on rank 0
         known, both = whole.question.known, np.concatenate([share.own, share.rim])
+        known = known._replace(
+            mean_cost=known.mean_cost[share.action], worst=known.worst[both], default=known.default[both]
+        )
         at = np.flatnonzero(both[: self._n_own] == whole.start)
-        rows = whole.rows(self.done)[:, share.places.state[: self._n_own]]
         self.tables = replace(
             whole,
             places=share.places,
-            question=whole.question._replace(
-                known=known._replace(
-                    mean_cost=known.mean_cost[share.action], worst=known.worst[both], default=known.default[both]
-                )
-            ),
+            question=whole.question._replace(known=known),
             start=int(at[0]) if len(at) else -1,
             threads=ranks.threads,
             table=whole.lines(self.done)[:, both].flatten(),
             columns=self._n_own,
-            choice=rows.flatten(),
+            choice=whole.rows(self.done)[:, share.places.state[: self._n_own]].flatten(),
         )
 
     def advance(self, last: int, *, final: bool) -> FloatArray | None:

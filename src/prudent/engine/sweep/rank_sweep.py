@@ -1,7 +1,7 @@
 """A sweep on several ranks: the messages by which rank 0 leads it, and the loop in which the others follow.
 
 Rank 0 has the sweep of one process, with its checks and checkpoints.  But all ranks settle the levels: each has a
-:class:`Part`, made from the same :class:`Outline`, and at each message all do the same step of their parts.  Rank 0
+:class:`Part` of what rank 0 has laid out, and at each message all do the same step of their parts.  Rank 0
 alone knows the user's model, finds the values without budget, keeps the clock and decides how far to sweep.  So all
 ranks sweep the same numbers, whatever their machines, and none can take another turn than the others.
 """
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.levels import LevelSweep
-from prudent.engine.sweep.task import Backend
+from prudent.engine.sweep.task import Backend, Shapes
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.errors import Defect
 from prudent.kernels.questions import Aims
@@ -31,7 +31,7 @@ from prudent.runtime.team import copy_together
 
 @dataclass(frozen=True)
 class Begin:
-    """Begin a sweep, whose outline follows."""
+    """Begin a sweep: what rank 0 has laid out follows."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,9 @@ class Values:
 class Part(Protocol):
     """One rank's part of a sweep; all ranks call the same method at the same time."""
 
+    def begin(self, ranks: Ranks, whole: Any = None) -> None:
+        """Take this rank's part of what rank 0 has laid out; rank 0 gives its sweep of one process."""
+
     def advance(self, last: int, *, final: bool) -> FloatArray | None:
         """Settle the levels before ``last``; return U, its lower bound and M of the start by level, on rank 0."""
 
@@ -63,13 +66,6 @@ class Part(Protocol):
 
     def values(self) -> Arrays | None:
         """Return on rank 0 the arrays that resume the sweep of one process."""
-
-
-class Outline(Protocol):
-    """What ranks need to know for a sweep: rows laid out, the values at both ends, and how far it is settled."""
-
-    def part(self, ranks: Ranks) -> Part:
-        """Return this rank's part; all ranks call it."""
 
 
 class RankSweep(Backend):
@@ -90,13 +86,8 @@ class RankSweep(Backend):
         """Return the sweep of one process, which settles no levels by itself."""
 
     @abstractmethod
-    def _outline(self) -> Outline:
-        """Return what ranks need to know to sweep on."""
-
-    def _own_part(self, outline: Any) -> Part:
-        """Return the part of rank 0."""
-        part: Part = outline.part(self.ranks)
-        return part
+    def _laid_out(self) -> Part:
+        """Return what any rank needs to know to begin its part where the sweep of one process is."""
 
     @classmethod
     def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
@@ -108,18 +99,18 @@ class RankSweep(Backend):
         """Return how many outcomes are added up on a level, as for one process."""
         return cls.kind.outcomes(prepared)
 
-    def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
+    def _advance(self, last: int, *, final: bool) -> None:
         with self.ranks.at_once():  # once others are told, they would wait for rank 0
             if self._part is None:
-                outline = self._outline()
+                laid_out = self._laid_out()
                 self.ranks.tell(Begin())
-                self._part = self._own_part(shared(self.ranks, outline, self.task.prepared.threads))
+                self._part = shared(self.ranks, laid_out, self.task.prepared.threads)
+                self._part.begin(self.ranks, self.whole)
             self.ranks.tell(Advance(last, final))
             found = self._part.advance(last, final=final)
         assert found is not None, "rank 0 has the values of the start"
-        self.whole.note(found)
-        self.done, self.found = self.whole.done, self.whole.found
+        self.whole.take_over(found)
+        self.found = self.whole.found
 
     def _collect(self) -> None:
         """Move the actions of all ranks here."""
@@ -144,53 +135,47 @@ class RankSweep(Backend):
         self._collect()
         return self.whole.lost
 
-    def packed(self) -> Arrays:
-        """Return the arrays needed to resume from here, on any number of ranks."""
+    def _state(self) -> Arrays:
+        """Return the arrays from which any number of ranks can resume."""
         self._collect()
-        if self._part is None:
-            return self.whole.packed()
-        with self.ranks.at_once():
-            self.ranks.tell(Values())
-            values = self._part.values()
-        return self.whole.packed() | (values or {})
+        values = None
+        if self._part is not None:
+            with self.ranks.at_once():
+                self.ranks.tell(Values())
+                values = self._part.values()
+        return self.whole._state() | (values or {})
 
-    def resume(self, kept: Arrays) -> None:
-        """Resume from packed arrays, or from the kept result of a finished sweep."""
-        self.whole.resume(kept)
-        self.done, self.found = self.whole.done, self.whole.found
+    def _wanted(self, kept: Arrays, done: int) -> Shapes:
+        return self.whole._wanted(kept, done)
+
+    def _restore(self, kept: Arrays) -> None:
+        self.whole.done, self.whole.found = self.done, self.found
+        self.whole._restore(kept)
 
 
 def follow(ranks: Ranks, threads: object) -> None:
     """Do this rank's part of all sweeps of rank 0, until it ends; Ctrl-C is left to rank 0."""
     ranks.threads = threads if isinstance(threads, int) and threads > 0 else own_cores(ranks)
-    part: Part | None = None
+    part: Any = None
     with _deaf():
         while True:
             with ranks.at_once():
-                message = ranks.hear()
-                if isinstance(message, End):
-                    break
-                if isinstance(message, Begin):
-                    part = None  # its tables are not needed any longer
-                    part = shared(ranks, None, ranks.threads).part(ranks)
-                else:
-                    _take_step(part, message)
+                match message := ranks.hear():
+                    case End():
+                        break
+                    case Begin():
+                        part = None  # its tables are not needed any longer
+                        part = shared(ranks, None, ranks.threads)
+                        part.begin(ranks)
+                    case Advance(last, final):
+                        part.advance(last, final=final)
+                    case Actions():
+                        part.actions(None)
+                    case Values():
+                        part.values()
+                    case _:
+                        raise Defect(f"no rank knows what {message} means")
     ranks.part(message.error)
-
-
-def _take_step(part: Part | None, message: object) -> None:
-    """Do what a message says."""
-    match part, message:
-        case None, _:
-            raise Defect(f"{message} came before a sweep began")
-        case _, Advance(last, final):
-            part.advance(last, final=final)
-        case _, Actions():
-            part.actions(None)
-        case _, Values():
-            part.values()
-        case _:
-            raise Defect(f"no rank knows what {message} means")
 
 
 def shared(ranks: Ranks, what: Any, threads: int) -> Any:

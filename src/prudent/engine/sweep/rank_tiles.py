@@ -67,18 +67,15 @@ class RankTileSweep(RankSweep):
         tile = short_tile(found, task.most, self.ranks.size, task.levels)
         return TileSweep(task, layout=replace(found, shares_rows=True, tile=tile))
 
-    def _outline(self) -> "TileOutline":
-        task, tables, kept = self.task, self.whole.tables, self.whole.tables.window.kept
+    def _laid_out(self) -> "TilePart":
+        task, tables = self.task, self.whole.tables
         about = task.question.chooses, task.most, task.levels, task.prepared.n_states
-        return TileOutline(self.whole.tiling, tables.question, *about, self.done, kept)
-
-    def _own_part(self, outline: "TileOutline") -> "TilePart":
-        return TilePart(outline, self.ranks, self.whole.tables.window)
+        return TilePart(self.whole.layout, tables.question, *about, self.done, tables.window.kept)
 
 
-@dataclass(frozen=True)
-class TileOutline:
-    """What ranks need to know for a sweep in tiles."""
+@dataclass
+class TilePart:
+    """Every so many-th tile: those of one rank, one at a time."""
 
     tiling: Tiling
     question: Plan | Bound | PlanAndBound | Given
@@ -89,21 +86,12 @@ class TileOutline:
     done: int  # levels settled
     kept: int  # levels that nodes hand on so far
 
-    def part(self, ranks: Ranks) -> "TilePart":
-        """Return this rank's part."""
-        window = Window(self.tiling, self.most, self.plan, 1, self.levels)
+    def begin(self, ranks: Ranks, whole: TileSweep | None = None) -> None:
+        """Begin with no tile settled; rank 0 works in the tables of its sweep of one process."""
+        window = Window(self.tiling, self.most, self.plan, 1, self.levels) if whole is None else whole.tables.window
         window.hold(self.kept)
-        return TilePart(self, ranks, window)
-
-
-class TilePart:
-    """Every so many-th tile: those of one rank, one at a time."""
-
-    def __init__(self, outline: TileOutline, ranks: Ranks, window: Window) -> None:
-        self.ranks, self.tiling, self.done = ranks, outline.tiling, outline.done
-        self.tables = TileTables(outline.tiling.work, outline.question, window, None)  # a model without cycles
-        self._plan = outline.plan
-        self._n_states = outline.n_states
+        self.tables = TileTables(self.tiling.work, self.question, window, None)  # a model without cycles
+        self.ranks = ranks
         self._last = 0  # the rank of the last tile, which has what is handed on
         self._kept: list[Settled] = []  # actions that are still here
         self._pieces = self._cut()
@@ -155,7 +143,7 @@ class TilePart:
     def _settle_tile(self, begin: int, end: int, receives: bool, sends: bool, final: bool) -> Tiles:
         """Settle a tile, piece by piece: each once it has come from the rank before."""
         window, tiling, ranks = self.tables.window, self.tiling, self.ranks
-        found, strip = np.empty((2, end - begin)), min(window.strip, end - begin)
+        found, strip = np.zeros((2, end - begin)), min(window.strip, end - begin)
         about = begin, end, window.tile, strip, 1, 0, new_counters(1), tiling.start, tiling.start_group, *found
         values, tiles = self._values(begin, end, final), Tiles(*about)
         ranks.finish()
@@ -174,7 +162,7 @@ class TilePart:
 
     def _values(self, begin: int, end: int, final: bool) -> Values:
         """Return the tables for a tile; its actions have one of their own, by level and state."""
-        plan, n = self._plan, self._n_states
+        plan, n = self.plan, self.n_states
         choice = np.zeros((end - begin if plan else 1, n), dtype=self.tiling.number)
         if plan:
             self._kept.append(Settled(begin, choice))
@@ -195,7 +183,7 @@ class TilePart:
     def _message(self, piece: Piece) -> FloatArray:
         """Return room for the levels that the nodes of a piece hand on, of U and of M."""
         size = int(np.minimum(piece.back, self.tables.window.kept).sum())
-        return np.zeros((2 if self._plan else 1, size))
+        return np.zeros((2 if self.plan else 1, size))
 
     def actions(self, whole: NDArray[Any] | None) -> list[float] | None:
         """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""

@@ -7,7 +7,7 @@ saved in a checkpoint and resumed from it.  A checkpoint that does not fit the t
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ EACH_LEVEL = 500
 
 AT_FIRST = 2**30
 """States times levels that a table of actions may hold at first; beyond, it grows as needed."""
+
+Shapes = dict[str, tuple[tuple[int, ...], Any]]
+"""The shape and the type of arrays, by name."""
 
 MISFIT = "the checkpoint does not fit this solve; delete it, or give another file"
 
@@ -108,6 +111,16 @@ class Swept:
         return not np.isnan(self.lost).any()
 
 
+class Layout(Protocol):
+    """What a backend has laid out: it bounds the errors of its values."""
+
+    def error(self, levels: IntArray) -> FloatArray:
+        """Return a bound on the relative rounding error of values at each of the levels."""
+
+    def lost(self, each: float, levels: int) -> float | FloatArray:
+        """Return a bound on the relative increase of U, given that of one choice among actions that tie."""
+
+
 @dataclass
 class Backend(ABC):
     """One way to sweep, and its progress."""
@@ -115,16 +128,21 @@ class Backend(ABC):
     task: Task
     done: int = 1  # levels settled
     found: FloatArray = field(default_factory=lambda: np.zeros((3, 64)))  # of the start: U, its bound, M
+    layout: Layout = field(init=False)
+    bounded: bool = field(default=False, init=False)  # whether the bound has a field of its own
 
     batch: ClassVar[int]  # outcomes times levels between two checks of the clock and of Ctrl-C
     sample: ClassVar[int] = SAMPLE  # outcomes times levels that are swept to time them
     first: ClassVar[int] = 63  # levels that are swept before the first check of how far to go
+    each_level: ClassVar[int] = 0  # outcomes that take as long to add up as beginning a level does
     least: ClassVar[float] = 0.0  # no value is below it
     beyond: ClassVar[int] = 0  # levels above the best budget that count
     device: ClassVar[str] = "cpu"  # what it sweeps on
 
     def __post_init__(self) -> None:
-        self.found[:, 0] = [values[self.task.prepared.start] for values in self.task.question.base]
+        question = self.task.question
+        self.found[:, 0] = [values[self.task.prepared.start] for values in question.base]
+        self._sure = question.sure
 
     @classmethod
     @abstractmethod
@@ -148,25 +166,43 @@ class Backend(ABC):
 
     @classmethod
     def outcomes(cls, prepared: Prepared) -> int:
-        """Return how many outcomes are added up on a level."""
-        return max(len(prepared.cost), 1)
+        """Return how many outcomes are added up on a level, or take as long as beginning it."""
+        return max(len(prepared.cost) + cls.each_level, 1)
 
-    @abstractmethod
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final``: whether no further levels follow."""
+        self._widen(last)
+        self._advance(last, final=final)
+        self.done = last
+
+    def _widen(self, last: int) -> None:
+        if last > (known := self.found.shape[1]):
+            self.found = np.pad(self.found, [(0, 0), (0, max(last, 2 * known) - known)])
+
+    @abstractmethod
+    def _advance(self, last: int, *, final: bool) -> None:
+        """Settle the levels before ``last``, for which there is room in ``found``."""
+
+    def _note(self, first: int, found: FloatArray) -> None:
+        """Record U, its bound and M of the start from a level on; the bound follows from U if it is no field."""
+        question, last = self.task.question, first + found.shape[1]
+        self.found[:, first:last] = found
+        if question.aims.bound and not self.bounded:
+            error = self.layout.error(np.arange(first, last))
+            self.found[1, first:last] = question.bound(found[0], self._sure, error)
+        if not question.aims.plan:
+            self.found[0, first:last] = 0.0
+
+    def take_over(self, found: FloatArray) -> None:
+        """Record U, its lower bound and M of the start on the next levels, which others have settled."""
+        first, self.done = self.done, self.done + found.shape[1]
+        self._widen(self.done)
+        self._note(first, found)
 
     @property
-    @abstractmethod
     def choice(self) -> NDArray[Any]:
-        """The actions of the settled levels, (n_levels, n_states)."""
-
-    @abstractmethod
-    def packed(self) -> Arrays:
-        """Return the arrays needed to resume from here."""
-
-    @abstractmethod
-    def resume(self, kept: Arrays) -> None:
-        """Resume from packed arrays, or from the kept result of a finished sweep."""
+        """The actions of the settled levels, (n_levels, n_states); those for no budget if none are chosen."""
+        return self.task.first_choice
 
     @property
     def values(self) -> Tables | None:
@@ -176,18 +212,37 @@ class Backend(ABC):
     @property
     def lost(self) -> float | FloatArray:
         """Bound on the relative increase of U, by level or for all, by choices among ties and rounding; else nan."""
+        each = self._lost_each if self.task.question.chooses else np.nan
+        return each if np.isnan(each) else self.layout.lost(each, self.done)
+
+    @property
+    def _lost_each(self) -> float:
+        """The largest relative increase of U by one choice among actions that tie."""
         return np.nan
 
-    def _widen(self, last: int) -> None:
-        known = self.found.shape[1]
-        if last > known:
-            wider = np.zeros((3, max(last, 2 * known)))
-            wider[:, :known] = self.found
-            self.found = wider
+    def packed(self) -> Arrays:
+        """Return the arrays needed to resume from here."""
+        return {"found": np.ascontiguousarray(self.found[:, : self.done]), "choice": self.choice, **self._state()}
 
-    def _check(self, kept: Arrays, wanted: dict[str, tuple[tuple[int, ...], Any]]) -> None:
-        """Reject arrays that cannot come from a sweep of this task."""
+    @abstractmethod
+    def _state(self) -> Arrays:
+        """Return what resuming needs besides the result so far."""
+
+    @abstractmethod
+    def _wanted(self, kept: Arrays, done: int) -> Shapes:
+        """Return the shape and the type of each of these arrays if so many levels are settled."""
+
+    @abstractmethod
+    def _restore(self, kept: Arrays) -> None:
+        """Take over the actions and, unless the sweep was finished, the state."""
+
+    def resume(self, kept: Arrays) -> None:
+        """Resume from packed arrays, or from the kept result of a finished sweep.
+
+        Reject arrays that cannot come from a sweep of this task.
+        """
         prepared, done = self.task.prepared, kept_levels(kept)
+        wanted = {} if kept.keys() <= {"found", "choice"} else self._wanted(kept, done)
         shape = (done if self.task.question.chooses else 1, prepared.n_states)
         wanted |= {"found": ((3, done), np.float64), "choice": (shape, choice_type(prepared))}
         fits = kept.keys() == wanted.keys() and all(
@@ -195,28 +250,38 @@ class Backend(ABC):
         )
         if not fits or done < 1:
             raise PrudentError(MISFIT)
-        count = np.maximum(np.diff(prepared.action_start), 1)
-        sane = [
-            (kept["choice"] >= 0).all() and (kept["choice"] < count).all(),
-            (kept["choice"][0] == self.task.first_choice[0]).all(),
-            *(
-                ((kept[n] >= self.least) & (kept[n] <= HUGE)).all()
-                for n, (_, kind) in wanted.items()
-                if kind is np.float64
-            ),
-        ]
+        count, values = np.maximum(np.diff(prepared.action_start), 1), [n for n in kept if wanted[n][1] is np.float64]
+        number = kept.get("chosen", self.task.question.choice) - prepared.action_start[:-1]
+        sane = [(0 <= each).all() and (each < count).all() for each in (kept["choice"], number)]
+        sane += [(kept["choice"][0] == self.task.first_choice[0]).all()]
+        sane += [((kept[name] >= self.least) & (kept[name] <= HUGE)).all() for name in values]
         if not all(sane):
             raise PrudentError(MISFIT)
-
-    def _chosen(self, kept: Arrays) -> IntArray:
-        """Return the kept action of each state; reject actions of other states."""
-        prepared, chosen = self.task.prepared, kept["chosen"]
-        first, count = prepared.action_start[:-1], np.maximum(np.diff(prepared.action_start), 1)
-        if not ((chosen >= first) & (chosen < first + count)).all():
-            raise PrudentError(MISFIT)
-        return chosen
+        self.done, self.found = done, kept["found"]
+        self._restore({"lost": np.array([np.nan])} | kept)  # of a finished sweep it was not kept
 
 
 def kept_levels(kept: Arrays) -> int:
     """Return how many levels a kept sweep has settled."""
     return kept["found"].shape[-1] if "found" in kept and kept["found"].ndim else 0
+
+
+def long_choice(task: Task) -> NDArray[Any]:
+    """Return a table of actions by level and state, with those for no budget.
+
+    It may begin long: memory is taken only when it is written to.
+    """
+    n = task.prepared.n_states
+    rows = min(task.most + 1, max(1024, AT_FIRST // n)) if task.question.chooses else 1
+    table = np.zeros((rows, n), dtype=choice_type(task.prepared))
+    table[0] = task.first_choice[0]
+    return table
+
+
+def lengthened_choice(table: NDArray[Any], last: int, task: Task) -> NDArray[Any]:
+    """Return the table with room for the actions of the levels before ``last``."""
+    if not task.question.chooses or last <= len(table):
+        return table
+    longer = np.zeros((min(max(2 * len(table), last), task.most + 1), table.shape[1]), dtype=table.dtype)
+    longer[: len(table)] = table
+    return longer

@@ -24,12 +24,13 @@ from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.sweep.question import Question
 from prudent.engine.values.bellman import largest_rounding
 from prudent.engine.values.worst_case import UNREACHED, worst_case_of
+from prudent.kernels.acyclic import longest_ahead
 from prudent.kernels.counting import sorted_by
-from prudent.kernels.layout import clear_beyond, layers, look_furthest, looks_back_less, node_layers, share_rows
+from prudent.kernels.layout import clear_beyond, layers, share_rows
 from prudent.kernels.stretches import Known, Parts, Work
 from prudent.models.graph import Blocks, ordered_blocks
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, owner, starts
-from prudent.runtime.team import copy_together, cut, in_parts
+from prudent.runtime.team import copy_together, in_parts
 
 PART = 2**15
 """Outcomes times levels in the smallest parts of the work: some microseconds."""
@@ -147,21 +148,11 @@ def lay_out(prepared: Prepared, rules: Rules) -> Tiling | None:
     """Lay out a model for tiles; return None if the rules show that it is not worth it."""
     if prepared.acyclic:
         return _long(prepared, Nodes.sharing(prepared), rules)
-    if _crowded(prepared, rules):
-        return None
-    nodes = Nodes.of(prepared)
-    delay, sums = prepared.least_spent, int(prepared.free_depth.max()) + 1
+    nodes, delay = Nodes.of(prepared), prepared.least_spent
+    back = nodes.cost + delay[prepared.outcome_state] - delay[nodes.successor]
     found: list[tuple[float, Tiling | None]] = [(nodes.cost.size * rules.by_level, None)]
-    found += [_cyclic(prepared, nodes, delay, tile, sums, rules) for tile in rules.tiles]
+    found += [_cyclic(prepared, nodes, back, tile, rules) for tile in rules.tiles]
     return min(found, key=lambda each: each[0])[1]
-
-
-def _crowded(prepared: Prepared, rules: Rules) -> bool:
-    """Return whether even the shortest tile is too long for most outcomes: then so are all."""
-    rows = cut(prepared.arc_start), prepared.arc_start, prepared.successor, prepared.cost, prepared.least_spent
-    short = np.zeros(len(rows[0]) - 1, dtype=np.int64)
-    in_parts(prepared.threads, looks_back_less, len(prepared.cost), *rows, min(rules.tiles), short)
-    return bool(short.sum() > rules.crowded * len(prepared.cost))
 
 
 @once
@@ -173,14 +164,16 @@ def plain_tiling(prepared: Prepared) -> Tiling:
 def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     """Lay out a model without cycles."""
     n, arc_start = nodes.n_nodes, nodes.outcome_start[nodes.action_start]
+    source, first = owner(arc_start), prepared.blocks[1]
     delay = np.append(prepared.least_spent, np.full(len(nodes.heads), UNREACHED))
-    layer, last = np.full(n, -1), np.full(n, -1)
-    arcs = arc_start, nodes.successor, nodes.cost
-    states = prepared.order
-    in_parts(
-        prepared.threads, node_layers, len(nodes.cost), *states.backwards, *arcs, layer, last, delay, most=states.width
-    )
-    looked_back, longest = _furthest(nodes, delay, prepared.threads)
+    if len(nodes.heads) > 0:
+        first = ordered_blocks(arc_start, nodes.successor, threads=prepared.threads).blocks[1]
+        np.minimum.at(delay, nodes.successor, delay[source] + nodes.cost)
+    layer, looked_back = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    longest_ahead(first, arc_start, nodes.successor, layer)
+    last = layer.copy()  # the last layer that looks at it
+    np.maximum.at(last, nodes.successor, layer[source])
+    np.maximum.at(looked_back, nodes.successor, nodes.cost + delay[source] - delay[nodes.successor])
     back = int(looked_back.max())
     depth = int(layer.max()) + 1
     layer_start = starts(layer, depth)
@@ -203,7 +196,7 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
         rows=rows if shares_rows else n,
         shares_rows=shares_rows,
         scratch_rows=int(np.diff(nodes.action_start).max(initial=1)),
-        longest=longest,
+        longest=int(np.diff(nodes.outcome_start).max(initial=1)),
         back=back,
         looked_back=looked_back,
         sums=depth + 1,
@@ -213,25 +206,15 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     )
 
 
-def _furthest(nodes: Nodes, delay: IntArray, threads: int) -> tuple[IntArray, int]:
-    """Return how many levels back each node is looked at, at most, and the most outcomes of an action."""
-    part = cut(nodes.outcome_start[nodes.action_start])
-    back, longest = np.zeros(nodes.n_nodes, dtype=np.int64), np.empty(len(part) - 1, dtype=np.int64)
-    rows = part, nodes.action_start, nodes.outcome_start, nodes.successor, nodes.cost
-    in_parts(threads, look_furthest, len(nodes.cost), *rows, delay, back, longest)
-    return back, int(longest.max())
+def _cyclic(prepared: Prepared, nodes: Nodes, back: IntArray, tile: int, rules: Rules) -> tuple[float, Tiling | None]:
+    """Lay out a model with cycles, given how many levels each outcome looks back.
 
-
-def _cyclic(
-    prepared: Prepared, nodes: Nodes, delay: IntArray, tile: int, sums: int, rules: Rules
-) -> tuple[float, Tiling | None]:
-    """Lay out a model with cycles; return about how long a level takes, in nanoseconds, and the layout."""
-    source, n = prepared.outcome_state, prepared.n_states
-    back = nodes.cost + delay[source] - delay[nodes.successor]  # how many levels an outcome looks back
-    short = back < tile
+    Return about how long a level takes, in nanoseconds, and the layout; infinity and None if it is not worth it.
+    """
+    source, n, short = prepared.outcome_state, prepared.n_states, back < tile
     if short.mean() > rules.crowded:
         return np.inf, None
-    start, _, group_of = _groups(source, nodes.successor, short, n)
+    groups = start, _, group_of = _groups(source, nodes.successor, short, n)
     size = np.diff(start)
     inner = short & (group_of[source] == group_of[nodes.successor])
     cyclic = size > 1
@@ -245,7 +228,7 @@ def _cyclic(
     takes = (len(late) - late.sum()) * (0.2 + 10 / tile) + 3.0 * late.sum() + 2.0 * actions[cyclic].sum()
     # Groups by layer; within a group, successors at the same level first.
     layer, rank = np.empty(len(size), dtype=np.int64), np.empty(n, dtype=np.int64)
-    layers(nodes.action_start, nodes.outcome_start, nodes.successor, back, tile, group_of, layer)
+    layers(groups, nodes.action_start, nodes.outcome_start, nodes.successor, back, tile, layer)
     rank[_groups(source, nodes.successor, back == 0, n)[1]] = np.arange(n)
     order = np.lexsort((rank, group_of, layer[group_of]))
     by_layer = np.argsort(layer, kind="stable")
@@ -258,7 +241,7 @@ def _cyclic(
         successor=nodes.successor[outcome],
         cost=nodes.cost[outcome],
     )
-    work = _work(late_first, group_start, order, cyclic[by_layer], delay)
+    work = _work(late_first, group_start, order, cyclic[by_layer], prepared.least_spent)
     work = _cyclic_work(prepared, work, ready.astype(np.int64))
     found = Tiling(
         work=work,
@@ -274,7 +257,7 @@ def _cyclic(
         longest=int(np.diff(nodes.outcome_start).max(initial=1)),
         back=int(back.max(initial=0)),
         looked_back=np.empty(0, dtype=np.int64),
-        sums=sums,
+        sums=int(prepared.free_depth.max()) + 1,
         least=int(nodes.cost[nodes.cost > 0].min(initial=UNREACHED)),
         free=bool((work.block_size > 1).any()),
         layer_start=starts(layer, int(layer.max()) + 1),
@@ -288,27 +271,8 @@ def _groups(source: IntArray, target: IntArray, used: BoolArray, n: int) -> Bloc
 
 def _work(nodes: Nodes, group_start: IntArray, group_node: IntArray, cyclic: BoolArray, delay: IntArray) -> Work:
     """Return the work without the arrays that cyclic groups need."""
-    none = np.empty(0, dtype=np.int64)
-    return Work(
-        group_start=group_start,
-        group_node=group_node,
-        cyclic=cyclic,
-        action_start=nodes.action_start,
-        outcome_start=nodes.outcome_start,
-        ready=none,
-        probability=nodes.probability,
-        successor=nodes.successor,
-        cost=nodes.cost,
-        mean_cost=nodes.mean_cost,
-        delay=delay,
-        scratch=none,
-        queue_start=none,
-        queue=none,
-        action_node=none,
-        left_out=np.zeros(len(nodes.mean_cost), dtype=bool),
-        block_size=none,
-        block_of=none,
-    )
+    rows = nodes.action_start, nodes.outcome_start, nodes.probability, nodes.successor, nodes.cost, nodes.mean_cost
+    return Work(group_start, group_node, cyclic, *rows, np.zeros(len(nodes.mean_cost), dtype=bool), delay)
 
 
 def _cyclic_work(prepared: Prepared, work: Work, ready: IntArray) -> Work:

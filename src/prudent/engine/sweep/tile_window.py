@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.sweep.tile_layout import Tiling
-from prudent.kernels.stretches import LANES, Parts, Scratch, Tiles, Values
+from prudent.kernels.stretches import LANES, Parts, Scratch, Tiles, Values, slide
 from prudent.kernels.team import new_counters
-from prudent.kernels.tiles import slide
 from prudent.models.rows import FloatArray
 
 TABLES = 2**28

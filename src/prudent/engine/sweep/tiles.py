@@ -4,15 +4,15 @@
 :mod:`prudent.engine.sweep.tile_window` which values are kept.
 """
 
-from dataclasses import InitVar, dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.question import BOTH
-from prudent.engine.sweep.task import AT_FIRST, MISFIT, SAMPLE, Backend, Task, kept_levels
+from prudent.engine.sweep.task import MISFIT, SAMPLE, Backend, Shapes, Task, lengthened_choice, long_choice
 from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of
 from prudent.engine.sweep.tile_window import Window, handed_on, shape_of
 from prudent.engine.values.bellman import free_arcs
@@ -22,7 +22,7 @@ from prudent.kernels.levels import Free
 from prudent.kernels.questions import Aims, Bound, Given, Plan, PlanAndBound
 from prudent.kernels.stretches import NEVER, Parts, Scratch, Tiles, Values, Work
 from prudent.kernels.tiles import settle
-from prudent.models.rows import FloatArray, IntArray
+from prudent.models.rows import IntArray
 from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
 
@@ -63,9 +63,8 @@ class TileTables:
 class TileSweep(Backend):
     """A sweep in tiles."""
 
-    tiling: Tiling = field(init=False)
+    layout: Tiling = field(default=cast(Tiling, None), kw_only=True)  # the model's own, unless another is given
     tables: TileTables = field(init=False)
-    layout: InitVar[Tiling | None] = field(default=None, kw_only=True)  # used instead of the model's own
     batch: ClassVar[int] = 3_000_000_000
     sample: ClassVar[int] = 20 * SAMPLE  # as vectors that takes about as long
     first: ClassVar[int] = 511  # about a tile
@@ -113,17 +112,12 @@ class TileSweep(Backend):
         before = 16 * tiling.rows * int(tiling.work.cost.max(initial=0)) if tiling.shares_rows else 0
         return 32 * tiling.n_nodes * levels + before
 
-    def __post_init__(self, layout: Tiling | None) -> None:
+    def __post_init__(self) -> None:
         super().__post_init__()
-        found = layout or tiling_of(self.task.prepared)
-        assert found is not None, "it serves only models that are laid out for it"
-        self.tiling = found
         task, prepared, question = self.task, self.task.prepared, self.task.question
-        self._sure = question.sure
-        # Memory is taken only when it is written to, so the table may begin long.
-        rows = min(self.task.most + 1, max(1024, AT_FIRST // prepared.n_states)) if question.chooses else 1
-        self._choice = np.zeros((rows, prepared.n_states), dtype=choice_type(prepared))
-        self._choice[0] = task.first_choice[0]
+        found = self.layout or tiling_of(prepared)
+        assert found is not None, "it serves only models that are laid out for it"
+        self.layout, self._choice = found, long_choice(task)
         work, known = found.work, known_of(prepared, found, question)
         if question.mean_cost is not None:
             work = work._replace(mean_cost=np.append(question.mean_cost, np.zeros(len(found.heads))))
@@ -137,77 +131,34 @@ class TileSweep(Backend):
             free=free,
         )
 
-    @property
-    def lost(self) -> float:
-        """Bound on the relative increase of U by choices among ties, rounding included; nan where there are cycles."""
-        return self.tiling.lost(self.tables.lost, self.done)
-
     @classmethod
     def outcomes(cls, prepared: Prepared) -> int:
         """Return how many outcomes are added up on a level: those of lists that actions share once."""
         tiling = tiling_of(prepared)
         return super().outcomes(prepared) if tiling is None else max(len(tiling.work.cost), 1)
 
-    def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
-        self._widen(last)
-        self._lengthen(last)
-        for first, end in self.tables.window.rounds(self.done, last):
-            self._settle(first, end, final=final and end == last)
-        self.done = last
-
-    def _settle(self, first: int, end: int, *, final: bool) -> None:
-        """Settle some tiles."""
+    def _advance(self, last: int, *, final: bool) -> None:
         window = self.tables.window
-        tiles, parts, lanes = window.tiles(first, end, final=final)
-        self.tables.settle(tiles, window.values(self._choice, end if final else NEVER), parts, lanes)
-        self._note(first, end, tiles.excess, tiles.mean)
-
-    def note(self, found: FloatArray) -> None:
-        """Record U and M of the start on the next levels, which others have settled."""
-        first, last = self.done, self.done + found.shape[1]
-        self._widen(last)
-        self._note(first, last, found[0], found[2])
-        self.done = last
+        self._choice = lengthened_choice(self._choice, last, self.task)
+        for first, end in window.rounds(self.done, last):
+            ends = final and end == last
+            tiles, parts, lanes = window.tiles(first, end, final=ends)
+            self.tables.settle(tiles, window.values(self._choice, end if ends else NEVER), parts, lanes)
+            self._note(first, np.stack([tiles.excess, np.zeros(end - first), tiles.mean]))
 
     def room_for_actions(self) -> NDArray[Any]:
         """Return the table of actions, with room for all levels that others have settled."""
-        self._lengthen(self.done)
+        self._choice = lengthened_choice(self._choice, self.done, self.task)
         return self._choice
 
-    def _note(self, first: int, last: int, excess: FloatArray, mean: FloatArray) -> None:
-        """Record the values of the start that tiles have found."""
-        question = self.task.question
-        self.found[0, first:last] = excess if question.aims.plan else 0.0
-        if question.aims.bound:
-            self.found[1, first:last] = question.bound(excess, self._sure, self.tiling.error(np.arange(first, last)))
-        if question.aims.plan:
-            self.found[2, first:last] = mean
-
-    def _lengthen(self, last: int) -> None:
-        levels, n = self._choice.shape
-        if self.task.question.chooses and last > levels:
-            longer = np.zeros((min(max(2 * levels, last), self.task.most + 1), n), dtype=self._choice.dtype)
-            longer[:levels] = self._choice
-            self._choice = longer
+    @property
+    def _lost_each(self) -> float:
+        return self.tables.lost
 
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the settled levels."""
         return self._choice[: self.done if self.task.question.chooses else 1]
-
-    def packed(self) -> Arrays:
-        """Return the arrays needed to resume from here."""
-        excess, mean = self.tables.window.saved
-        return {
-            "found": np.ascontiguousarray(self.found[:, : self.done]),
-            "choice": self.choice,
-            "excess": excess,
-            "mean": mean,
-            "from_level": np.array([self.tables.window.origin]),
-            "lost": np.array([self.tables.lost]),
-            "chosen": self.chosen,
-        }
 
     @property
     def chosen(self) -> IntArray:
@@ -215,32 +166,25 @@ class TileSweep(Backend):
         free = self.tables.free
         return self.task.question.choice if free is None else free[0].workspace.chosen
 
-    def resume(self, kept: Arrays) -> None:
-        """Resume from packed arrays, or from the kept result of a finished sweep."""
-        done, wanted, tables = kept_levels(kept), dict[str, tuple[tuple[int, ...], Any]](), self.tables
-        window = tables.window
-        finished = "from_level" not in kept  # then only its result was kept
-        if not finished:
-            excess, mean = window.lengths(kept.get("excess", np.empty(0)).size, done)
-            wanted = {
-                "excess": ((excess,), np.float64),
-                "mean": ((mean,), np.float64),
-                "from_level": ((1,), np.int64),
-                "lost": ((1,), np.float64),
-                "chosen": ((self.task.prepared.n_states,), np.int64),
-            }
-        self._check(kept, wanted)
-        if not finished:
-            origin = int(kept["from_level"][0])
-            window.resume([kept["excess"], kept["mean"]], origin)
-            if not self.tiling.shares_rows:
-                if not max(done - window.width, 0) <= origin <= max(done - self.tiling.back, 0):
-                    raise PrudentError(MISFIT)
-            tables.scratch[0].lost[0] = kept["lost"][0]
-            chosen = self._chosen(kept)
-            if tables.free is not None:
-                tables.free[0].workspace.chosen[:] = chosen
-        else:
-            tables.scratch[0].lost[0] = np.nan  # it was not kept
-        self._choice = kept["choice"]
-        self.done, self.found = done, kept["found"]
+    def _state(self) -> Arrays:
+        window = self.tables.window
+        excess, mean = window.saved
+        about = {"from_level": np.array([window.origin]), "lost": np.array([self.tables.lost]), "chosen": self.chosen}
+        return {"excess": excess, "mean": mean, **about}
+
+    def _wanted(self, kept: Arrays, done: int) -> Shapes:
+        excess, mean = self.tables.window.lengths(kept.get("excess", np.empty(0)).size, done)
+        wanted: Shapes = {"excess": ((excess,), np.float64), "mean": ((mean,), np.float64), "lost": ((1,), np.float64)}
+        return wanted | {"from_level": ((1,), np.int64), "chosen": ((self.task.prepared.n_states,), np.int64)}
+
+    def _restore(self, kept: Arrays) -> None:
+        self._choice, self.tables.scratch[0].lost[0] = kept["choice"], kept["lost"][0]
+        if "from_level" not in kept:
+            return
+        window, origin = self.tables.window, int(kept["from_level"][0])
+        window.resume([kept["excess"], kept["mean"]], origin)
+        least, most = max(self.done - window.width, 0), max(self.done - self.layout.back, 0)
+        if not self.layout.shares_rows and not least <= origin <= most:
+            raise PrudentError(MISFIT)
+        if self.tables.free is not None:
+            self.tables.free[0].workspace.chosen[:] = kept["chosen"]

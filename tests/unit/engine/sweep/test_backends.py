@@ -58,8 +58,7 @@ class PlainSweep(Backend):
     def table_bytes(cls, prepared, levels, aims, *, keep):
         return 24 * prepared.n_states * (levels + 1)
 
-    def advance(self, last, *, final=False):
-        self._widen(last)
+    def _advance(self, last, *, final):
         for b in range(self.done, last):
             self.rows.append(np.zeros((3, self.task.prepared.n_states)))
             for s in self.task.prepared.blocks[1]:
@@ -67,7 +66,6 @@ class PlainSweep(Backend):
             excess, mean, _ = self.rows[b][:, self.task.prepared.start]
             self.found[:, b] = excess, excess * (1 - 1e-12), mean
             PlainSweep.swept += 1
-        self.done = last
 
     def _settle(self, b, s):
         prepared, options = self.task.prepared, []
@@ -88,13 +86,14 @@ class PlainSweep(Backend):
     def choice(self):
         return np.array([row[2] for row in self.rows]).astype(choice_type(self.task.prepared))
 
-    def packed(self):
-        return {"found": self.found[:, : self.done].copy(), "choice": self.choice, "rows": np.array(self.rows)}
+    def _state(self):
+        return {"rows": np.array(self.rows)}
 
-    def resume(self, kept):
-        done = kept["found"].shape[1]
-        self._check(kept, {"rows": ((done, 3, self.task.prepared.n_states), np.float64)})
-        self.done, self.found, self.rows = done, kept["found"], list(kept["rows"])
+    def _wanted(self, kept, done):
+        return {"rows": ((done, 3, self.task.prepared.n_states), np.float64)}
+
+    def _restore(self, kept):
+        self.rows = list(kept["rows"])
 
 
 @pytest.fixture

@@ -66,15 +66,16 @@ def test_actions_with_the_same_outcomes_are_found(seed, threads):
     assert assert_alike(prepared.outcome_start, prepared.successor, prepared.cost, prepared.probability, threads) > 0
 
 
-def test_actions_that_share_a_hash_alone_are_told_apart(threads):
+def test_actions_that_share_a_hash_alone_share_nothing(threads):
     # Outcomes are mixed by exclusive or of probability and multiplied successor: here that is the same for all of them.
     number = np.array([5, 3, 5, 7, 3, 7, 5, 9, 3, 9, 9, 5], dtype=np.uint64)
     successor = np.repeat(number, FEW)
     bits = successor * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(12345)
     start = FEW * np.arange(len(number) + 1)
     cost = np.tile(np.arange(FEW), len(number)) + np.repeat(np.arange(len(number)), FEW)
-    found = assert_alike(start, successor.astype(np.int64), cost, bits.view(np.float64), threads)
-    assert found == len(number) - 4
+    like, _, shared = actions_alike(start, successor.astype(np.int64), cost, bits.view(np.float64), threads)
+    assert like.tolist() == [0 if each == 5 else a for a, each in enumerate(number)]
+    assert np.flatnonzero(shared).tolist() == [0]
 
 
 def longest_path(graph, node, known):

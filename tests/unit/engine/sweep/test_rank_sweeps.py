@@ -210,10 +210,14 @@ def test_what_can_be_mended_and_ctrl_c_are_raised_on_all_ranks():
 
 
 def test_an_error_on_one_rank_ends_all(monkeypatch, capfd):
-    def fails(*about):
-        raise MemoryError("no room")
+    begin = rank_tiles.TilePart.begin
 
-    monkeypatch.setattr("prudent.engine.sweep.rank_tiles.TileOutline.part", fails)
+    def fails(part, ranks, whole=None):
+        if ranks.rank > 0:
+            raise MemoryError("no room")
+        begin(part, ranks, whole)
+
+    monkeypatch.setattr(rank_tiles.TilePart, "begin", fails)
     monkeypatch.setattr(sys, "__stderr__", sys.stderr)
     found = on_ranks(2, lambda comm: prudent.solve(prudent.domains.betting_game(stages=4), 0.1, comm=comm, threads=1))
     assert [type(each).__name__ for each in found] == ["Ended", "MemoryError"]
