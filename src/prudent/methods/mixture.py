@@ -125,9 +125,8 @@ class Mixing:
 
     def take(self, weight: float, cap: float) -> None:
         """Sweep for a weight."""
-        self._points.append(
-            _point(self.weighing, weight / self.weighing.alpha, self.weighing.sweep(weight, bounded=False))
-        )
+        swept = self.weighing.sweep(weight, bounded=False)
+        self._points.append(_point(self.weighing, weight / self.weighing.alpha, swept))
 
     def best(self, cap: float) -> Found | Mixture | None:
         """Return the best mixture found with a CVaR up to a cap, up to ties."""
@@ -138,7 +137,13 @@ class Mixing:
         if not np.isfinite(mixed.mean[w]):
             return None
         points = self._points[mixed.first[w]], self._points[mixed.second[w]]
-        return _mixture(self.weighing, *points, w, float(mixed.allowed[w]))
+        first, second = (
+            Found(float(each.mean[w]), w + float(each.excess[w]) / self.weighing.alpha, each.choice[: w + 1], w)
+            for each in points
+        )
+        least, most = (float(each.excess[w]) for each in points)
+        share = (most - float(mixed.allowed[w])) / (most - least) + INSIDE if most > least else 1.0
+        return Mixture(first, second, min(max(share, 0.0), 1.0))
 
     def least_expected(self, upto: float) -> float:
         """Return a lower bound on the expected cost of all mixtures with a true CVaR up to a value."""
@@ -155,8 +160,13 @@ class Mixing:
         return float(self._bound(upto).min())
 
     def _know_least(self) -> None:
-        """Find the least excess for the budgets, too, that the sweep for CVaR alone did not reach."""
-        self._points.append(_safest(self.weighing))
+        """Sweep for the excess, then the mean, also at budgets that the sweep for CVaR alone did not reach."""
+        worst = least_worst_case(self.weighing.prepared)
+        value = worst.value.copy()
+        value[self.weighing.prepared.start] = UNREACHED  # budgets beyond the worst case matter, too
+        worst = WorstCase(value, worst.action_value)
+        swept = self.weighing.swept(self.weighing.explored.expected.base, worst, EXCESS, bounded=False)
+        self._points.append(_point(self.weighing, np.inf, swept))
         self._least = self._points[-1].low
 
     @property
@@ -237,25 +247,6 @@ def _surely(weighing: Weighing, slope: float, cap: float) -> float:
     bound = np.full(most, least)  # row w: for budgets from w to w + 1
     bound[: len(low) - 1] = np.maximum(least, np.minimum(low[1:], low[:-1]))
     return float(bound[: max(int(np.floor(cap)) + 1, 1)].min())
-
-
-def _mixture(weighing: Weighing, one: _Point, other: _Point, w: int, allowed: float) -> Mixture:
-    found = [
-        Found(float(each.mean[w]), w + float(each.excess[w]) / weighing.alpha, each.choice[: w + 1], w)
-        for each in (one, other)
-    ]
-    width = float(other.excess[w] - one.excess[w])
-    share = min(max((float(other.excess[w]) - allowed) / width + INSIDE, 0.0), 1.0) if width > 0 else 1.0
-    return Mixture(found[0], found[1], share)
-
-
-def _safest(weighing: Weighing) -> _Point:
-    """Sweep with the excess as first and the mean as second objective."""
-    prepared, worst = weighing.prepared, least_worst_case(weighing.prepared)
-    value = worst.value.copy()
-    value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too
-    worst = WorstCase(value, worst.action_value)
-    return _point(weighing, np.inf, weighing.swept(weighing.explored.expected.base, worst, EXCESS, bounded=False))
 
 
 def _point(weighing: Weighing, slope: float, swept: Swept) -> _Point:

@@ -183,8 +183,14 @@ def chances(
         stage = answer((_Least if worst else _Greatest)(job, wanted))
     chance, lower, upper = stage.found
     prepared, scale = stage.prepared, stage.prepared.scale
-    who = _who_counts(model, prepared) if endless is None else _who_never_ends(model, prepared, endless)
-    late = [stopped_late(job.limits)] if stage.stopped else []
+    notes = list(model.notes)
+    if job.step is None and scale.rounded and scale.slip == 0:
+        common = f"{scale.lattice.step:g}"
+        notes.append(
+            f"costs were rounded: their common step, {common}, would take too much work; set step={common} to use it"
+        )
+    notes += [stopped_late(job.limits)] if stage.stopped else []
+    notes += _who_counts(model, prepared) if endless is None else _who_never_ends(model, prepared, endless)
     return Chances(
         model,
         wanted,
@@ -194,7 +200,7 @@ def chances(
         scale.level_size if scale.rounded else None,
         job.seconds,
         worst,
-        (*model.notes, *_why_rounded(job, prepared), *late, *who),
+        tuple(notes),
         device,
     )
 
@@ -265,15 +271,6 @@ def _complement(chance: FloatArray, towards: float) -> FloatArray:
     """Return 1 minus probabilities, rounded towards 0 or 1; the complements of 0 and 1 are exact."""
     exact = (chance == 0) | (chance == 1)
     return np.where(exact, 1.0 - chance, np.nextafter(1.0 - chance, towards))
-
-
-def _why_rounded(job: Job, prepared: Prepared) -> list[str]:
-    """Report that costs with a common step were rounded, and how to avoid it."""
-    scale = prepared.scale
-    if job.step is not None or not scale.rounded or scale.slip > 0:
-        return []
-    step = f"{scale.lattice.step:g}"
-    return [f"costs were rounded: their common step, {step}, would take too much work; set step={step} to use it"]
 
 
 def _who_counts(model: SSP, prepared: Prepared) -> tuple[str, ...]:

@@ -12,10 +12,9 @@ Otherwise the states that it meets are expanded, with more states near them to m
 partial model is solved again (LAO*).  If costs are rounded, the lower bound is that of the partial model, the upper
 bound that of the plan.
 
-*What must be true.*  The heuristic is checked as far as the explored part allows.  In states that were not expanded it
-is trusted, and :class:`~prudent.results.plan.Exploration` counts them.  Without a heuristic h is 0, which is a lower
-bound if no cost outside the explored part is negative.  A plan that ends runs at a price is a plan of the whole model
-only if runs can really end so.  All of this is written on the plan.
+*What must be true.*  The heuristic is checked as far as the explored part allows, and trusted in states that were not
+expanded.  Without one h is 0, which is a lower bound if no cost outside the explored part is negative.  A plan that
+ends runs at a price is a plan of the whole model only if runs can really end so.  All of this is written on the plan.
 
 *Expected cost.*  While the plan leaves the explored part, the optimal CVaR is not known exactly, so only the lowest
 expected cost of the partial model is a lower bound on the expected cost of the plans that attain it.
@@ -137,23 +136,19 @@ def search(
     partial = PartialModel(initial, actions, goals, name)
     job = begin(cast(SSP, None), alpha, asked)  # each solve has a model of its own
     with job.stopping():
-        return _Search(Expansion(partial, heuristic, asked.dead_end_cost), fallback, job).run()
+        return _Search(partial, Expansion(partial, heuristic, asked.dead_end_cost), fallback, job).run()
 
 
 @dataclass
 class _Search:
     """A search in progress."""
 
+    partial: PartialModel  # the part explored so far
     known: Expansion
     fallback: Callable[[Any], Hashable] | float | None
     job: Job
     lower: float = -math.inf
     solves: int = 0
-
-    @property
-    def partial(self) -> PartialModel:
-        """The part explored so far."""
-        return self.known.partial
 
     def run(self) -> Plan:
         """Explore and solve until the plan stays in the explored part, or until a limit ends it."""
@@ -180,9 +175,9 @@ class _Search:
                 stopped = stage.stopped or self._why_stop()
                 if not stopped and self._nearly(stage, tips):
                     closed = self._with_fallback(tips, self.job.limits)
-                    if closed is not None and self._enough(replace(closed.bracket, lower=self.lower)):
+                    if closed is not None and self._enough(closed.bracket):
                         self.known.check_heuristic(self.job.limits.without_time)
-                        return self._plan(self._bracketed(closed), self._ended(closed), stage)
+                        return self._plan(closed, self._ended(closed), stage)
                 if stopped:
                     break
         if best is None:
@@ -258,7 +253,7 @@ class _Search:
         closed = self._with_fallback(tips, limits)
         if closed is not None:
             ended = explored if callable(self.fallback) else self._ended(closed)
-            return self._plan(replace(self._bracketed(closed), stopped=stopped), ended, stage)
+            return self._plan(replace(closed, stopped=stopped), ended, stage)
         # Without a fallback the plan is incomplete.
         found = replace(stage.found, cvar=math.nan, var=math.nan, expected=math.nan, upper=math.inf)
         note = "the plan has no action in states not explored; set fallback= to define one"
@@ -267,22 +262,21 @@ class _Search:
         partly = replace(stage, found=replace(found, notes=(*found.notes, note)), stopped=stopped)
         return self._plan(replace(partly, bracket=Bracket(self.lower, math.inf)), explored, stage)
 
-    def _bracketed(self, closed: Stage[Solution]) -> Stage[Solution]:
-        """Give a plan with a fallback the lower bound of the whole model, which has no such action."""
-        upper = closed.bracket.upper
-        return replace(closed, bracket=replace(closed.bracket, lower=min(self.lower, upper)))
-
     def _with_fallback(self, tips: list[int], limits: Limits) -> Stage[Solution] | None:
-        """Solve the explored part with the fallback outside; None if no plan there reaches a goal for sure."""
+        """Solve the explored part with the fallback outside; None if no plan there reaches a goal for sure.
+
+        The lower bound is that of the whole model, which has no such action.
+        """
         partial, stop, ends = self.partial, "stop", dict[int, float]()
         if callable(self.fallback):
             self._follow(self.fallback, tips, limits)
         elif self.fallback is not None:
             stop, ends = "fall back", dict.fromkeys(range(len(partial.states)), self.fallback)
         try:
-            return self._solved(self.known.priced(partial.ssp(ends, stop)), limits)
+            closed = self._solved(self.known.priced(partial.ssp(ends, stop)), limits)
         except PrudentError:  # no policy reaches a goal there, or that takes too long or too much memory
             return None
+        return replace(closed, bracket=replace(closed.bracket, lower=min(self.lower, closed.bracket.upper)))
 
     def _follow(self, fallback: Callable[[Any], Hashable], tips: list[int], limits: Limits) -> None:
         """Add the states that the fallback may reach from the given ones, each with its action alone."""

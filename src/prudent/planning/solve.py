@@ -13,11 +13,11 @@ from prudent.methods.objectives import Objective
 from prudent.models.intervals import Intervals, intervals_of, lasting
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.cvar import solve_robust, solve_with
-from prudent.planning.cvar_limit import cap_of, solve_within
+from prudent.planning.cvar_limit import solve_within
 from prudent.planning.job import begin
 from prudent.planning.likeliest import likeliest
 from prudent.planning.objective import solve_for
-from prudent.planning.options import Options
+from prudent.planning.options import LIMITS, Options
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.limits import available_memory
@@ -54,9 +54,8 @@ def solve(
 
     If the costs have a common step and the exact optimum takes modest work, ``solve`` finds it directly.  Otherwise it
     rounds the costs to finer and finer steps until the requested gap between the bounds is reached.  On models without
-    cycles it then seeks the exact optimum, if that is modest work or ``gap=0`` requires it; it considers only the
-    states and budgets that can affect the result.  With method ``exact``, Ctrl-C returns the best plan and bounds so
-    far, with the status ``interrupted``; a second Ctrl-C aborts.
+    cycles it then seeks the exact optimum, if that is modest work or ``gap=0`` requires it.  With method ``exact``,
+    Ctrl-C returns the best plan and bounds so far, with the status ``interrupted``; a second Ctrl-C aborts.
 
     Parameters
     ----------
@@ -66,26 +65,24 @@ def solve(
         The worst fraction of runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
     method : str or CvarWC or CvarEV
         ``"exact"``: optimal CVaR first, lowest expected cost second.  ``"expected"``: lowest expected cost, exactly;
-        CVaR and VaR of that plan come from rounded costs if there are many multiples of the cost step, and are
-        nan, with a note, if even that takes long.  ``"worst-case"``: minimal worst-case cost first, lowest expected
-        cost second.  ``"cvar-wc"`` and ``"cvar-ev"``: the paper's methods with the paper's options; :class:`CvarWC` and
-        :class:`CvarEV` take your own.
+        CVaR and VaR of that plan are found with rounded costs if there are many levels, and are nan, with a note, if
+        even that takes long.  ``"worst-case"``: minimal worst-case cost first, lowest expected cost second.
+        ``"cvar-wc"`` and ``"cvar-ev"``: the paper's methods and options; :class:`CvarWC` and :class:`CvarEV` take yours.
     gap, relative_gap : float, optional
-        The largest gap between ``lower`` and ``upper``, absolute or relative to the larger of their magnitudes.  The
-        default is the exact optimum if that is modest work, else 0.001 relative.  If the optimum may be 0, no relative
-        gap is reached; a note then gives the absolute one.  The status reports whether the gap was reached.  ``gap=0``
-        requires the exact optimum if costs have a common step, however much work it is; if a limit is reached first,
-        the plan is for rounded costs.
+        The largest gap between ``lower`` and ``upper``, absolute or relative to the larger of their magnitudes; the
+        status reports whether it was reached.  The default is the exact optimum if that is modest work, else 0.001
+        relative.  If the optimum may be 0, no relative gap is reached; a note then gives the absolute one.  ``gap=0``
+        requires the exact optimum if costs have a common step; if a limit is reached first, costs are rounded.
     slack : float, optional
         Accept a CVaR above the optimal one by this fraction of its size, 0.01 for 1%, to lower the expected cost.
     absolute_slack : float, optional
         The same in the units of the costs.
     max_cvar : float, optional
         Accept any CVaR up to this value.  With any of these three, the plan is the best one found by weighing expected
-        cost against CVaR.  No plan within the limit has an expected cost below ``expected_lower``; ``gap`` and
-        ``relative_gap`` apply between that bound and ``expected``.  If the optimal CVaR is known only to lie between
-        bounds, slack counts from the one that makes the limit lower.  A note states if the plan may exceed the limit;
-        the status is then ``gap_not_reached``.
+        cost against CVaR.  No plan within the limit has an expected cost below ``expected_lower``; gaps are those
+        between that bound and ``expected``.  If only bounds on the optimal CVaR are known, slack counts from the one
+        that makes the limit lower.  If the plan may exceed the limit, a note says so, and the status is
+        ``gap_not_reached``.
     randomise : bool
         With a limit on CVaR: allow a plan that draws one of two policies at the start of a run, from a seed.  Such a
         plan attains ``expected_lower``, up to rounding of costs.
@@ -173,8 +170,8 @@ def _solved(
         return solve_robust(job, intervals)
     if asked.objective is not None:
         plan = solve_for(job, asked.objective)
-    elif (cap := cap_of(asked)) is not None:
-        plan = solve_within(job, cap)
+    elif any(map(asked.given, LIMITS)):
+        plan = solve_within(job, asked)
     else:
         plan = solve_with(job, asked.method)
     return replace(plan, goal_probability=chance)
