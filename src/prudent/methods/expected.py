@@ -16,12 +16,12 @@ import numpy as np
 from prudent.engine.prepared import Prepared, restrict
 from prudent.engine.sweep.estimate import followed_per_level, likely_levels
 from prudent.engine.values.bellman import UNIT
-from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
+from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.errors import TooLarge
 from prudent.methods.exact import SECOND, exact
 from prudent.methods.solution import Solution
-from prudent.policies.own_tail import AFFORDED, UNFOLLOWED, OwnTail, own_tail
+from prudent.policies.own_tail import AFFORDED, UNFOLLOWED, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 
@@ -75,7 +75,9 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         return replace(found, var=var, cvar=max(found.expected, found.lower), notes=())
     try:
         with limits:
-            own = _followed(alone, least, alpha, limits)
+            # Once at most alpha of the runs, or half of them, have not ended, their expected costs give the rest.
+            policy = BudgetPolicy.of_states(alone, alone.action_start[:-1])
+            own = own_tail(policy, least, None, alpha, min(alpha, 0.5), limits=limits)
             if not (own.notes or own.error > SECOND):
                 cvar = max(own.cvar, found.lower)
                 return replace(found, var=own.var, cvar=cvar, upper=own.upper, steps=own.steps, notes=())
@@ -89,10 +91,3 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     except Stopped as stopped:
         return replace(found, stopped=stopped.reason, notes=())
     return found
-
-
-def _followed(alone: Prepared, least: Expected, alpha: float, limits: Limits) -> OwnTail:
-    """Return the tail of the only policy of a model, if it can be afforded."""
-    # Once at most alpha of the runs, or half of them, have not ended, their expected costs give the rest of the tail.
-    policy = BudgetPolicy.of_states(alone, alone.action_start[:-1])
-    return own_tail(policy, least, None, alpha, min(alpha, 0.5), limits=limits)

@@ -64,8 +64,6 @@ class Found:
 class Weighing:
     """Sweeps for one model and one alpha, for any weight."""
 
-    stopped = ""  # why the search ended early, if it did
-
     def __init__(self, explored: Explored, alpha: float, limits: Limits, upto: float | None = None) -> None:
         """Start from the sweeps for CVaR alone; if ``upto`` is given, only policies with a CVaR up to it matter."""
         self.prepared, self.alpha, self.limits, self.upto = explored.prepared, alpha, limits, upto

@@ -2,17 +2,16 @@
 
 A policy that randomises between two with the same budget w mixes their expected costs and their expected excesses over
 w.  So, for one w, the least expected cost subject to ``w + E[(C - w)+] / alpha <= x`` lies on the lower hull of the
-points (excess, mean) of all policies, between two of them.  On a lattice the best w is a level: between two levels the
-left side is linear in w for any fixed policy, so a policy within the limit there is within it at one of the two.
+points (excess, mean) of all policies, between two of them.  The best w is a level: between two levels the left side is
+linear in w for any fixed policy.
 
 A sweep for a slope mu gives, for every w at once, the point of the hull that a line of slope -mu touches, and a line
 below which no policy lies: mean >= L(w) - mu excess.  The next slope is that between the two points mixed at the w with
 the lowest bound.  The search ends when the best mixture meets that bound.
 
-*Rounded costs.*  The mixture is found on costs rounded up, where its excess is at least the true one.  The lower bound
-on every policy comes from costs rounded down.  There L(w) - mu alpha (x - w), as a function of w, drops right after
-each level and is concave from there to the next.  So between two levels it is at least the smaller of its limits from
-the right at both.
+*Rounded costs.*  The mixture is found on costs rounded up, the lower bound on every policy on costs rounded down.
+There L(w) - mu alpha (x - w), as a function of w, drops right after each level and is concave from there to the next.
+So between two levels it is at least the smaller of its limits from the right at both.
 """
 
 from dataclasses import dataclass
@@ -85,10 +84,7 @@ class Mixing:
 
     @property
     def weights(self) -> list[float]:
-        """The weights that decide, to be tried at a finer step: on both sides of the one that mixes.
-
-        A policy of minimal CVaR has no weight; the sweep for CVaR alone has found it.
-        """
+        """The weights that decide, to be tried at a finer step: on both sides of the one that mixes, if there is one."""
         slope, mixed = self._mixing_slope, self._mixed
         if mixed is None or not 0 < slope < np.inf:
             return []

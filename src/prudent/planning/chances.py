@@ -1,13 +1,6 @@
 """The maximal or minimal probability of staying within a budget, for many budgets at once.
 
-Model checkers answer one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]`` and ``Pmin=? [...]``.  Here one sweep
-answers for all budgets (:mod:`prudent.methods.over_budget`).
-
-*Maximal*.  Only plans that reach a goal with probability 1 count.  If a plan that risks a trap does better, a model
-checker's number is larger, and a note reports it.  Each budget has its own best plan: ``prudent.solve(model, alpha,
-objective=prudent.Exceedance(k))`` returns it.
-
-*Minimal*.  No policy has a smaller probability.  All policies count, including those that never finish.
+One sweep answers for all budgets (:mod:`prudent.methods.over_budget`), where model checkers answer for one at a time.
 """
 
 from collections.abc import Iterable
@@ -141,11 +134,11 @@ def chances(
 ) -> Chances:
     """Return the maximal probability of a total cost within each budget, or the minimal one, with bounds.
 
-    One sweep answers for all budgets.  For the maximal probability only plans that reach a goal with probability 1
-    count, as everywhere in Prudent.  If every state can reach a goal, this is a model checker's
-    ``Pmax=? [F{"cost"}<=k "goal"]``; otherwise ``notes`` report that actions were left out.  The minimal probability,
-    ``worst=True``, is ``Pmin=? [F{"cost"}<=k "goal"]``: all policies count.  It is 0 if a policy can avoid the goals
-    forever, since a run that never finishes is within no budget.
+    One sweep answers for all budgets; ``solve`` with ``objective=prudent.Exceedance(k)`` returns the best plan for one.
+    For the maximal probability only plans that reach a goal with probability 1 count, as everywhere in Prudent.  If
+    every state can reach a goal, this is a model checker's ``Pmax=? [F{"cost"}<=k "goal"]``; otherwise ``notes`` report
+    that actions were left out.  The minimal probability, ``worst=True``, is ``Pmin=? [F{"cost"}<=k "goal"]``: all
+    policies count.  It is 0 if a policy can avoid the goals forever: a run that never ends is within no budget.
 
     Parameters
     ----------
@@ -190,7 +183,7 @@ def chances(
             f"costs were rounded: their common step, {common}, would take too much work; set step={common} to use it"
         )
     notes += [stopped_late(job.limits)] if stage.stopped else []
-    notes += _who_counts(model, prepared) if endless is None else _who_never_ends(model, prepared, endless)
+    notes += _who_counts(model, prepared, endless)
     return Chances(
         model,
         wanted,
@@ -273,19 +266,13 @@ def _complement(chance: FloatArray, towards: float) -> FloatArray:
     return np.where(exact, 1.0 - chance, np.nextafter(1.0 - chance, towards))
 
 
-def _who_counts(model: SSP, prepared: Prepared) -> tuple[str, ...]:
-    """Report actions after which a run may get stuck, if there are any: plans leave them out."""
-    avoided = prepared.avoided
-    if not avoided.any():
-        return ()
-    more = "no plan plays such an action; a model checker's Pmax allows it and may be larger"
-    return (f"{about_avoided(model, avoided)}; {more}",)
-
-
-def _who_never_ends(model: SSP, prepared: Prepared, endless: BoolArray) -> tuple[str, ...]:
-    """Report the states in which a run can stay forever, if there are any."""
+def _who_counts(model: SSP, prepared: Prepared, endless: BoolArray | None) -> list[str]:
+    """Report actions that plans leave out or, where all policies count, states in which a run can stay forever."""
+    if endless is None:
+        more = "no plan plays such an action; a model checker's Pmax allows it and may be larger"
+        return [f"{about_avoided(model, prepared.avoided)}; {more}"] if prepared.avoided.any() else []
     there = np.flatnonzero(endless & (prepared.members.state_of[:-1] >= 0))
     if len(there) == 0:
-        return ()
+        return []
     where = f"{len(there):,} of the states, for example {model.state(int(there[0]))!r}"
-    return (f"a run can stay forever in {where}; as in a model checker's Pmin, it is then within no budget",)
+    return [f"a run can stay forever in {where}; as in a model checker's Pmin, it is then within no budget"]

@@ -1,10 +1,8 @@
 """``check``: the kind of a model, its problems, and an estimate of what solving it takes.
 
-The number of levels comes from :func:`prudent.engine.sweep.estimate.likely_levels`, which overestimates rather than
-underestimates; for large models simulated runs may lower it.  If costs are not rounded, the time is measured on a few
-levels of the model itself and multiplied by their number.  If they are, a coarse solve is measured.  Its gap shrinks
-about with the square of the step, and its time grows as the step shrinks.  From these follow the step for a requested
-gap, or the gap at a given step.
+If costs are not rounded, the time is measured on a few levels of the model itself and multiplied by their number.  If
+they are, a coarse solve is measured.  Its gap shrinks about with the square of the step, and its time grows as the step
+shrinks.  From these follow the step for a requested gap, or the gap at a given step.
 """
 
 from os import PathLike

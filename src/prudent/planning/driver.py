@@ -23,10 +23,11 @@ from prudent.errors import Defect, TooLarge
 from prudent.planning.bounds import Found, Stage, Stop, Target
 from prudent.planning.job import VALUES, Job
 from prudent.planning.refine import (
+    CELLS,
     COMMON,
     MARGIN,
-    affordable,
-    cells_of,
+    MODEST,
+    PER_SECOND,
     coarser_step,
     endless,
     finer_step,
@@ -242,8 +243,8 @@ class Course(Generic[Found]):
             return best
         self.question.tell(best)
         try:
-            focus = focus_on(self.exact, self.job.alpha, upper, cells_of(upper), limits)
-            if focus is None or not (exact or affordable(focus.work, limits)):
+            focus = focus_on(self.exact, self.job.alpha, upper, max(int(upper / CELLS), 2), limits)
+            if focus is None or not (exact or focus.work <= min(MODEST, PER_SECOND * limits.left)):
                 return best
             stage = self.question.focused(self.exact, focus)
         except ENDS as error:

@@ -42,16 +42,16 @@ def _goal(name: str, value: Any) -> str:
     return str(value)
 
 
-def _method(name: str, value: Any) -> Any:
-    chosen(value)
-    return value
-
-
 def _objective(name: str, value: Any) -> Objective:
     if not isinstance(value, Objective):
         call = "; call it" if isinstance(value, type) else ""
         kinds = "Exceedance(budget), Excess(budget), ValueAtRisk(), MeanPlusCVaR(weight) or WorstCase()"
         raise PrudentError(f"objective is {value!r}; it must be {kinds}{call}")
+    return value
+
+
+def _method(name: str, value: Any) -> Any:
+    chosen(value)
     return value
 
 
@@ -170,9 +170,7 @@ RULES = (
         excludes=("method", *LIMITS, "objective", "checkpoint", "goal"),
     ),
     Rule(
-        ("objective",),
-        "objective excludes slack, absolute_slack and max_cvar; give only one of them",
-        excludes=LIMITS,
+        ("objective",), "objective excludes slack, absolute_slack and max_cvar; give only one of them", excludes=LIMITS
     ),
     Rule(("objective",), "objective needs method 'exact', not {method!r}", excludes=("method",)),
     Rule(

@@ -3,11 +3,8 @@
 A plan of minimal CVaR has the least expected excess E[(C - z)+] over its budget z, which is its VaR, and the lowest
 expected cost of all plans with that excess.  After a run has spent x, the excess is (C' - (z - x))+, with C' the cost
 still to come.  So from there the same question asks for the least expected excess over z - x, and then the lowest
-expected cost.  On the same model the plan itself answers it: its remaining part has that excess and that expected cost.
-On another model the new answer is the best one there, for the same budget.
-
-The minimal CVaR of the cost still to come is another question.  It ignores the cost so far, so its answer differs from
-the plan even if nothing has changed.
+expected cost.  The minimal CVaR of the cost still to come is another question, which ignores the cost so far: its
+answer differs from the plan even if nothing has changed.
 """
 
 from collections.abc import Hashable

@@ -9,15 +9,10 @@ model is a lower bound on the true one.  Take a plan that is optimal there, in C
 meets only expanded states: it is a plan of the whole model, with the same numbers.  So both optima are equal, every
 true optimal plan is optimal in the partial model, too, and none has a lower expected cost: the plan is optimal in both.
 Otherwise the states that it meets are expanded, with more states near them to make the next solve worth while, and the
-partial model is solved again (LAO*).  If costs are rounded, the lower bound is that of the partial model, the upper
-bound that of the plan.
+partial model is solved again (LAO*).  While the plan leaves the explored part, only the lowest expected cost of the
+partial model bounds that of the plans that attain the optimal CVaR.
 
-*What must be true.*  The heuristic is checked as far as the explored part allows, and trusted in states that were not
-expanded.  Without one h is 0, which is a lower bound if no cost outside the explored part is negative.  A plan that
-ends runs at a price is a plan of the whole model only if runs can really end so.  All of this is written on the plan.
-
-*Expected cost.*  While the plan leaves the explored part, the optimal CVaR is not known exactly, so only the lowest
-expected cost of the partial model is a lower bound on the expected cost of the plans that attain it.
+*What must be true* is written on the plan (``docs/large_worlds.md``).
 """
 
 import gc
@@ -75,10 +70,9 @@ def search(
 
     The model is explored from its start, only where a good plan goes.  The plan is as good as that of
     :func:`prudent.solve` for the whole model.  Its own model is the explored part; ``plan.explored`` reports the size.
-    There, states that were met but not expanded have the action ``"stop"``, at the cost given by the heuristic.  With
-    ``dead_end_cost``, states that may be dead ends also have the action ``"give up"``.  Ctrl-C returns the best
-    plan and bounds so far.  Other methods and objectives, limits on CVaR, the likeliest goal and checkpoints need a
-    model that is built: use :func:`prudent.solve`.
+    There, states that were met but not expanded have the action ``"stop"``, at the cost given by the heuristic, and
+    with ``dead_end_cost`` states that may be dead ends have the action ``"give up"``.  Ctrl-C returns the best plan and
+    bounds so far.  All else that :func:`prudent.solve` can be asked for needs a model that is built.
 
     Parameters
     ----------
@@ -107,9 +101,7 @@ def search(
         reached, by default 1e-8 of the size of the bounds.
     dead_end_cost : float, optional
         The cost of getting stuck, as in :func:`prudent.amend`.
-    gap, relative_gap : float, optional
-        The largest gap between the bounds, as in :func:`prudent.solve`.
-    step, memory, time_limit, threads, device : optional
+    gap, relative_gap, step, memory, time_limit, threads, device : optional
         As in :func:`prudent.solve`; both limits include exploring, and reaching one returns the best plan and bounds so
         far.  The memory limit is for the explored part and the tables of a solve, both estimated.  Python and its
         libraries take about 200 MB more.  For plans that consider hundreds of budgets, the evaluation takes several

@@ -67,7 +67,7 @@ def solve(
         ``"exact"``: optimal CVaR first, lowest expected cost second.  ``"expected"``: lowest expected cost, exactly;
         CVaR and VaR of that plan are found with rounded costs if there are many levels, and are nan, with a note, if
         even that takes long.  ``"worst-case"``: minimal worst-case cost first, lowest expected cost second.
-        ``"cvar-wc"`` and ``"cvar-ev"``: the paper's methods and options; :class:`CvarWC` and :class:`CvarEV` take yours.
+        ``"cvar-wc"``, ``"cvar-ev"``: the paper's methods and options; :class:`CvarWC` and :class:`CvarEV` take yours.
     gap, relative_gap : float, optional
         The largest gap between ``lower`` and ``upper``, absolute or relative to the larger of their magnitudes; the
         status reports whether it was reached.  The default is the exact optimum if that is modest work, else 0.001
@@ -81,8 +81,7 @@ def solve(
         Accept any CVaR up to this value.  With any of these three, the plan is the best one found by weighing expected
         cost against CVaR.  No plan within the limit has an expected cost below ``expected_lower``; gaps are those
         between that bound and ``expected``.  If only bounds on the optimal CVaR are known, slack counts from the one
-        that makes the limit lower.  If the plan may exceed the limit, a note says so, and the status is
-        ``gap_not_reached``.
+        that makes the limit lower.  A note states if the plan may exceed it; the status is then ``gap_not_reached``.
     randomise : bool
         With a limit on CVaR: allow a plan that draws one of two policies at the start of a run, from a seed.  Such a
         plan attains ``expected_lower``, up to rounding of costs.
