@@ -84,7 +84,7 @@ class Mixing:
 
     @property
     def weights(self) -> list[float]:
-        """The weights that decide, to be tried at a finer step: on both sides of the one that mixes, if there is one."""
+        """The weights that decide, to be tried at a finer step: on both sides of the one that mixes, if any."""
         slope, mixed = self._mixing_slope, self._mixed
         if mixed is None or not 0 < slope < np.inf:
             return []

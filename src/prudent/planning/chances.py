@@ -24,7 +24,7 @@ from prudent.planning.options import Options
 from prudent.planning.plans import stopped_late
 from prudent.planning.refine import chance_step
 from prudent.runtime.limits import Limits, Stopped
-from prudent.runtime.tables import DataFrame, Shown, Table, bounds, certain, frame, number, plain, small
+from prudent.runtime.tables import Numbers, Table, bounds, certain, number, small
 
 TAIL = 0.1
 """The alpha for which a step is chosen if costs have no common step and the user gives none."""
@@ -34,7 +34,7 @@ NOTHING = 2.0**-60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chances(Shown):
+class Chances(Numbers):
     """The result of :func:`prudent.chances`, with one entry per budget.
 
     Examples
@@ -57,7 +57,6 @@ class Chances(Shown):
     notes: tuple[str, ...] = ()  # which plans count, if that matters
     device: str = "cpu"  # the device that computed them
 
-    @property
     def _columns(self) -> dict[str, FloatArray]:
         return {"budget": self.budgets, "chance": self.chance, "lower": self.lower, "upper": self.upper}
 
@@ -66,33 +65,11 @@ class Chances(Shown):
         """The largest gap between the bounds."""
         return float((self.upper - self.lower).max(initial=0.0))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as ``prudent chances --json`` prints them.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> [point["chance"] for point in prudent.chances(prudent.domains.figure_2(), [0, 9]).to_dict()["points"]]
-        [0.855, 0.9]
-        """
-        points = [dict(zip(self._columns, row, strict=True)) for row in zip(*self._columns.values(), strict=True)]
+    def _content(self) -> dict[str, Any]:
+        columns = self._columns()
+        points = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         names = ("worst", "step", "seconds", "notes", "device")
-        return plain({"model": self.model.name, "points": points, **{name: getattr(self, name) for name in names}})
-
-    def to_frame(self) -> DataFrame:
-        """Return a data frame (extra ``frame``): ``budget``, ``chance``, ``lower``, ``upper``.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
-        >>> found.to_frame()
-           budget  chance  lower  upper
-        0     1.0   0.855  0.855  0.855
-        1     9.0   0.900  0.900  0.900
-        2    10.0   1.000  1.000  1.000
-        """
-        return frame(self._columns)
+        return {"model": self.model.name, "points": points, **{name: getattr(self, name) for name in names}}
 
     def table(self) -> Table:
         """Return the probabilities as a table, with bounds where they differ in the digits shown.

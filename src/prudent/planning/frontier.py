@@ -31,7 +31,7 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
-from prudent.runtime.tables import DataFrame, Shown, Table, at_least, at_most, certain, frame, number, plain
+from prudent.runtime.tables import Numbers, Table, at_least, at_most, certain, number
 
 STATUS = {
     "within_gap": "no policy lies below the points and the lines between them by more than the tolerance",
@@ -60,7 +60,7 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Frontier(Shown):
+class Frontier(Numbers):
     """Points of the trade-off between expected cost and CVaR; the result of :func:`prudent.frontier`.
 
     Examples
@@ -132,33 +132,13 @@ class Frontier(Shown):
             return float("inf")  # there is no such policy
         return max(float(beneath(np.array(bound), weight, max_cvar)) for weight, bound in self.lines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as ``prudent frontier --json`` prints them; unknown and infinite numbers are None.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
-        >>> [round(point["cvar"], 6) for point in frontier.to_dict()["points"]]
-        [14.5, 10.0]
-        """
+    def _content(self) -> dict[str, Any]:
         about = {name: getattr(self, name) for name in ("alpha", "status", "lower", "gap", "step", "seconds", "notes")}
         points = [{"expected": point.expected, "cvar": point.cvar} for point in self.points]
-        return plain({"model": self.model.name, **about, "points": points})
+        return {"model": self.model.name, **about, "points": points}
 
-    def to_frame(self) -> DataFrame:
-        """Return ``expected`` and ``cvar`` of the points as a data frame (extra ``frame``).
-
-        Examples
-        --------
-        >>> import prudent
-        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
-        >>> frontier.to_frame()
-           expected  cvar
-        0      1.90  14.5
-        1      4.06  10.0
-        """
-        return frame({name: np.array([getattr(p, name) for p in self.points]) for name in ("expected", "cvar")})
+    def _columns(self) -> dict[str, Any]:
+        return {name: np.array([getattr(point, name) for point in self.points]) for name in ("expected", "cvar")}
 
     def table(self) -> Table:
         """Return what ``prudent frontier`` prints: the points, and what each step of safety costs.

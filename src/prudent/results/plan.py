@@ -21,17 +21,14 @@ from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
 from prudent.runtime.limits import UNLIMITED, Limits, cores
 from prudent.runtime.tables import (
-    DataFrame,
-    Shown,
+    Numbers,
     Table,
     at_least,
     at_most,
     between,
     bounds,
     certain,
-    frame,
     number,
-    plain,
     probability,
     small,
     worst,
@@ -165,7 +162,7 @@ class Exploration:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Shown):
+class Plan(Numbers):
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
     The optimal CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  ``cvar``, ``var`` and
@@ -184,6 +181,8 @@ class Plan(Shown):
 
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
     No such policy has an expected cost below ``expected_lower``, which the status compares with ``expected``.
+
+    :meth:`to_frame` returns one row, with the same columns for all plans, so that several can be joined into one table.
 
     Examples
     --------
@@ -368,38 +367,17 @@ class Plan(Shown):
     def _explainer(self) -> Explainer:
         return Explainer(self.policy) if self.intervals is None else RobustExplainer(self.policy, self.intervals)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan's numbers as ``prudent solve --json`` prints them: None where unknown or infinite.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> answer = prudent.solve(prudent.domains.figure_2(), alpha=0.1).to_dict()
-        >>> answer["status"], round(answer["expected"], 6), answer["max_cvar"]
-        ('optimal', 4.06, None)
-        """
+    def _content(self) -> dict[str, Any]:
         achieved = None if self.objective is None else asdict(self.objective)
         nominal = {} if self.nominal is None else {"nominal": asdict(self.nominal)}
         explored = {} if self.explored is None else {**asdict(self.explored), "certified": self.explored.certified}
-        return plain({**self.numbers(), **explored, "objective": achieved, **nominal, "notes": self.notes})
+        return {**self.numbers(), **explored, "objective": achieved, **nominal, "notes": self.notes}
 
-    def to_frame(self) -> DataFrame:
-        """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
-
-        All plans have the same columns, so several can be joined into one table.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> plan.to_frame()[["alpha", "var", "cvar", "expected"]]
-           alpha  var  cvar  expected
-        0    0.1  9.0  10.0      4.06
-        """
+    def _columns(self) -> dict[str, Any]:
         achieved = asdict(self.objective or Achieved("", math.nan, math.nan, math.nan))
         row = {**self.numbers(), "objective": achieved.pop("objective")}
         row |= {f"objective_{name}": math.nan if value is None else value for name, value in achieved.items()}
-        return frame({name: [value] for name, value in {**row, "notes": "\n".join(self.notes)}.items()})
+        return {name: [value] for name, value in {**row, "notes": "\n".join(self.notes)}.items()}
 
     def numbers(self) -> dict[str, Any]:
         """Return the plan's fields other than policy and notes, and the size of its model (internal)."""
