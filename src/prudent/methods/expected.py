@@ -2,11 +2,9 @@
 
 The policy is that of :mod:`prudent.engine.values.expected_cost`.  Its own CVaR is read off its distribution; if sums
 along its runs are too long to be certain, the exact method computes it on the model without any other action.  The
-bounds on the optimal CVaR of the full model are V(start), since no CVaR is below that, and the policy's own CVaR.
-
-Only the expected cost was asked for.  So if its distribution exceeds the memory limit, or takes more work than
-``AFFORDED``, CVaR and VaR are nan, a note gives the reason, and the upper bound is the expected cost divided by alpha:
-costs counted from best luck are at least 0, so no fraction alpha of the runs has a larger mean.
+bounds on the optimal CVaR of the full model are V(start), since no CVaR is below that, and the policy's own CVaR.  If
+its distribution exceeds the memory limit, or takes more work than ``AFFORDED``, CVaR and VaR are nan, with a note, and
+the upper bound is the expected cost, counted from best luck, divided by alpha.
 """
 
 from dataclasses import replace

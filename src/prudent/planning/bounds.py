@@ -86,11 +86,7 @@ class Target:
         return bool(np.isfinite(bracket.gap)) and bracket.gap <= self.width(bracket.size)
 
     def status(self, bracket: Bracket, *, aims: bool, interrupted: bool, second: bool = True) -> str:
-        """Return the status of a plan.
-
-        ``aims``: whether its method tries to close the bracket; ``second``: whether its second objective is surely
-        optimal, too.
-        """
+        """Return the status; ``aims``: to close the bracket; ``second``: the second objective is surely optimal."""
         if bracket.closed and second:
             return "optimal"
         if interrupted:

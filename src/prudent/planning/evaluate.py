@@ -134,9 +134,8 @@ def simulate(
     time_limit : float, optional
         The time limit in seconds, approximately; exceeding it is an error.
     executor : Executor, optional
-        Workers that simulate the runs instead of threads: a process pool of ``concurrent.futures``, that of a Dask
-        client (``client.get_executor()``), or one of ``mpi4py.futures``.  A function must be one that can be sent to
-        them.
+        Workers that simulate the runs instead of threads, as in :func:`prudent.study`.  A function must be one that can
+        be sent to them.
 
     Examples
     --------

@@ -62,11 +62,7 @@ COMMON = 2
 
 
 def modest(prepared: Prepared, alpha: float, most: float = np.inf, limits: Limits = UNLIMITED) -> bool:
-    """Return whether the exact optimum takes modest work, or so few levels that rounding would not save much.
-
-    Without cycles only little work counts as modest, since larger work can be focused on what matters.  No sweep goes
-    beyond ``most`` levels.
-    """
+    """Return whether a sweep of at most ``most`` levels takes modest work, or so few that rounding hardly saves any."""
     enough = max(FEW, _at_once(prepared) / _work(prepared))
     return most <= enough or few_levels(prepared, alpha, limits, enough)
 
@@ -148,9 +144,8 @@ def finer_step(
     *,
     base: Prepared,
 ) -> Next:
-    """Return the next step.
+    """Return the next step, not finer than ``finest``, the common step of the costs if there is one.
 
-    No step is finer than ``finest``, the common step of the costs if there is one; below twice that, it is taken.
     The gap is about in proportion to the step to the power of ``order``.  ``base`` is the model without a given step.
     """
     prepared, bracket = stage.prepared, stage.bracket

@@ -32,21 +32,18 @@ def replan(
 ) -> Plan:
     """Plan anew from the current state of a run, with the remaining budget of its plan.
 
-    The new plan has the least expected excess over the remaining budget, and the lowest expected cost of all plans with
-    that excess (:class:`Excess`).  If the plan is for :class:`Exceedance` or :class:`ValueAtRisk`, the new one has the
-    minimal probability of exceeding the remaining budget.  A plan of lowest expected cost is followed by another one.
-    Use ``replan`` if the model has changed during the run; on an unchanged model the plan already continues this way.
-
-    All numbers of the new plan, and the ``spent`` of its policy, are counted from the current state.
+    The new plan has the least expected excess over the remaining budget (:class:`Excess`); if the plan is for
+    :class:`Exceedance` or :class:`ValueAtRisk`, the minimal probability of exceeding it.  A plan of lowest expected
+    cost is followed by another one.  Use ``replan`` if the model has changed during the run; on an unchanged model the
+    plan already continues this way.  All numbers of the new plan, and the ``spent`` of its policy, are counted from the
+    current state.
 
     Parameters
     ----------
     plan : Plan
         The plan that the run has followed so far.
-    state : hashable
-        The current state of the run.
-    spent : float
-        The cost of the run so far.
+    state, spent : hashable, float
+        The current state and the cost of the run so far.
     model : SSP, optional
         The model from now on; the plan's own by default.
     memory, time_limit, threads : optional

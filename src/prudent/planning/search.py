@@ -95,10 +95,9 @@ def search(
     fallback : callable or float, optional
         What runs do outside the explored part; this gives an upper bound if the search is stopped early.  A function
         ``fallback(state)`` returns the action of a policy that reaches a goal with probability 1.  A number is a price
-        to end the run there.  The upper bound then holds if runs can really end at this price; a note states this, and
-        ``plan.explored.certified`` is false.  A price below the lower bound on CVaR is rejected.  If random outcomes
-        may lead anywhere, no plan stays in the explored part: give a price, and the search ends once the gap is
-        reached, by default 1e-8 of the size of the bounds.
+        to end the run there, not below the lower bound on CVaR.  The upper bound then holds if runs can really end at
+        this price; a note states this, and ``plan.explored.certified`` is false.  If random outcomes may lead anywhere,
+        give a price: the search ends once the gap is reached, by default 1e-8 of the size of the bounds.
     dead_end_cost : float, optional
         The cost of getting stuck, as in :func:`prudent.amend`.
     gap, relative_gap, step, memory, time_limit, threads, device : optional

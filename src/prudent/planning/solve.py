@@ -1,7 +1,4 @@
-"""``solve``: from a model to a plan.
-
-:mod:`prudent.planning.driver` describes the checks and the course of a solve.
-"""
+"""``solve``: from a model to a plan, in the course that :mod:`prudent.planning.driver` describes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -86,8 +83,8 @@ def solve(
         With a limit on CVaR: allow a plan that draws one of two policies at the start of a run, from a seed.  Such a
         plan attains ``expected_lower``, up to rounding of costs.
     objective : Exceedance, Excess, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
-        What to plan for instead of CVaR; the expected cost comes second.  ``plan.objective`` has its value and its
-        bounds.  ``alpha`` is then only the level at which ``cvar`` and ``var`` are reported.
+        What to plan for instead of CVaR; the expected cost comes second.  ``plan.objective`` has its value and bounds;
+        ``cvar`` and ``var`` are reported at ``alpha``.
     goal : str
         ``"sure"``: plans reach a goal with probability 1.  ``"likeliest"``: if no plan does, the probability of
         reaching a goal is maximised first, and the plan is sought among those that attain the maximum.
@@ -100,23 +97,20 @@ def solve(
         confidence such as 0.95 for a model with counts (:func:`from_episodes`), or ``"own"`` for a model that has
         intervals.  ``upper`` then holds for every model in the set; ``cvar`` and ``expected`` are for the worst of
         them, and ``plan.nominal`` is for the model itself.  An action with which nature could keep a run from its goal
-        forever is left out if another one is safe: a note states this, and ``plan.model`` and ``plan.intervals`` are
-        without it.
+        forever is left out of ``plan.model`` and ``plan.intervals`` if another one is safe; a note states this.
     step : float, optional
         Round the costs to multiples of this; the step is not refined.
     memory : int or str, optional
         The memory limit for tables, in bytes or as ``"2GB"``; the default is 80% of the free memory.  The cost step is
-        as fine as fits.  If a given step, or an exact optimum that ``gap=0`` requires, does not fit, an error is
-        raised.
+        as fine as fits; a given step, or an exact optimum that ``gap=0`` requires, that does not fit is an error.
     time_limit : float, optional
         Approximate seconds after which method ``exact`` returns the best plan and bounds so far, with a note.
     threads : int, optional
         The number of threads; all cores by default.  The results do not depend on it.
     device : str
         ``"gpu"`` runs the sweeps, and finds expected and worst-case costs of models with cycles, on an NVIDIA GPU
-        (extra ``gpu``).  This pays off for large models; :func:`prudent.check` reports for which.  Sweeps over cycles
-        without cost, and bounds for rounded costs, stay on the CPU.  The results have the same guarantees and agree to
-        about 12 digits.
+        (extra ``gpu``).  This pays off for large models (:func:`prudent.check` reports for which).  Sweeps over cycles
+        without cost, and bounds for rounded costs, stay on the CPU.  Guarantees are the same, results to 12 digits.
     comm : mpi4py communicator, optional
         For example ``MPI.COMM_WORLD``: its ranks, which all call ``solve``, share the sweeps (extra ``mpi``).  Rank 0
         returns the plan, the same to the last bit as without ``comm``; the other ranks return None.  Errors in the

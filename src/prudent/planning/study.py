@@ -1,7 +1,4 @@
-"""``study``: a plan for every combination of parameters and alpha, in parallel on the available machines.
-
-Combinations are independent: any executor may solve them, in any order, and the rows are the same.
-"""
+"""``study``: a plan for every combination of parameters and alpha; any executor may solve them, in any order."""
 
 import inspect
 import itertools
@@ -69,16 +66,11 @@ def study(
     executor : Executor, optional
         What runs the solves: the executor of a Dask client (``client.get_executor()``), one of ``mpi4py.futures``, or
         any other with the interface of ``concurrent.futures``.  By default processes on this machine.
-    method, gap, relative_gap, time_limit
-        As in :func:`prudent.solve`, for each combination.
-    memory : int or str, optional
-        The memory limit for the tables of one solve.  By default processes on this machine share 80% of the free
-        memory; a worker elsewhere uses 80% of the free memory of its own machine.
-    threads : int, optional
-        The number of threads of each solve.  By default processes on this machine share its cores; a worker elsewhere
-        uses one thread.
-    device : str
-        As in :func:`prudent.solve`; with an executor, the GPU is that of its workers' machines.
+    method, gap, relative_gap, time_limit, device
+        As in :func:`prudent.solve`, for each combination; with an executor, on its workers' machines.
+    memory, threads : optional
+        The memory limit and the number of threads of one solve.  By default processes on this machine share its cores
+        and 80% of its free memory; a worker elsewhere uses one thread and 80% of the free memory of its own machine.
     workers : int, optional
         The number of processes on this machine, if no executor is given.  The default is one per core, but 1 with a
         GPU, which they would share.  With 1, this process solves everything and starts no other.
