@@ -32,7 +32,7 @@ from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.estimate import followed_per_level
 from prudent.engine.values.bellman import path_rounding
 from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
-from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
+from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case, true_worst_case
 from prudent.errors import PrudentError, TooLarge, as_number
 from prudent.kernels.choices import Choices
 from prudent.kernels.game import Game, choose, improve
@@ -65,6 +65,8 @@ class GameValue:
     bound: FloatArray  # (n_points,)  F from the start at the grid points, without the floor, in levels
     residual: float  # the largest change of the last sweep, in levels
     sweeps: int
+    least: float  # a lower bound on the lowest expected cost from the start, in levels
+    worst: float  # the minimal worst-case cost from the start, in levels
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,7 @@ class CvarWC:
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> plan = prudent.solve(model, alpha=0.1, method=prudent.CvarWC(points=80))
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, method=prudent.CvarWC(points=80))
     >>> plan.policy.start().action, plan.status
     ('a', 'approximate')
     """
@@ -108,7 +109,8 @@ class CvarWC:
         bound = game.value[prepared.start].copy()
         if floor > 0:
             game, change, sweeps = self._played(prepared, grid, floor, limits)
-        return GameValue(game, bound, change, sweeps)
+        least = float(surely_expected(prepared, limits)[prepared.start])
+        return GameValue(game, bound, change, sweeps, least, true_worst_case(prepared, limits))
 
     def _played(self, prepared: Prepared, grid: FloatArray, floor: float, limits: Limits) -> tuple[Game, float, int]:
         """Return a game, the largest change of its last sweep, in levels, and the number of sweeps."""
@@ -192,16 +194,19 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
         notes.append(f"the last of {solved.sweeps} sweeps of the game changed values by at most {change:.2g}")
     if (worst.value == UNREACHED).any():
         notes.append("in states where no policy bounds the cost, the policy of lowest expected cost is played at y = 0")
-    own = Solution.unswept(
-        policy,
-        limits,
+    if found is None:
+        notes.append(UNFOLLOWED)
+    return Solution(
+        policy=policy,
         var=np.nan if found is None else found.var(alpha),
         cvar=cvar,
         expected=expected,
+        lower=float(np.interp(alpha, solved.game.grid, solved.bound)) / alpha * (1 - 1e-12),
         upper=float(upper * (1 + error) + max(1 - upper, 0.0) * cut) if np.isfinite(upper + cut) else np.inf,
-        notes=(*notes, *([UNFOLLOWED] if found is None else [])),
+        expected_lower=solved.least,
+        worst=solved.worst,
+        notes=tuple(notes),
     )
-    return replace(own, lower=float(np.interp(alpha, solved.game.grid, solved.bound)) / alpha * (1 - 1e-12))
 
 
 def _distribution(

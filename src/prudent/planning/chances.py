@@ -40,8 +40,7 @@ class Chances(Numbers):
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> found = prudent.chances(model, [1, 9, 10])
+    >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
     >>> found.chance.round(9).tolist()
     [0.855, 0.9, 1.0]
     """

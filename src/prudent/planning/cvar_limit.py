@@ -57,10 +57,8 @@ def solve_within(job: Job, asked: Options) -> Plan:
     with job.limits:
         job = replace(job, base=job.prepared(job.step))
     safest = _plain(job, asked, PLAIN)
-    if (
-        safest.stopped == "time" and _limits(asked, safest.bracket)[0] < safest.bracket.upper
-    ):  # a finer step may keep it
-        safest = _plain(job, asked, 2 * PLAIN)
+    if safest.stopped == "time" and _limits(asked, safest.bracket)[0] < safest.bracket.upper:
+        safest = _plain(job, asked, 2 * PLAIN)  # a finer step may keep the limit
     bracket, optimum = safest.bracket, safest.found
     most, upto = _limits(asked, bracket)
     exact = bracket.closed and not safest.prepared.scale.rounded and optimum.explored is not None

@@ -299,24 +299,8 @@ class _Search:
                 status = job.target.status(stage.bracket, aims=True, interrupted=False, second=False)
             worst = best.prepared.scale.in_units(best.found.worst)  # the fallback is not the only way on
             plan = replace(plan, expected_lower=least, worst_case=worst, status=status)
-        return replace(plan, explored=explored, notes=(*plan.notes, *self._provisos(explored)))
-
-    def _provisos(self, explored: Exploration) -> list[str]:
-        """Return notes on what must be true for the bounds to hold."""
-        notes = []
-        if explored.trusted:
-            notes.append(
-                "not certified: the lower bound holds if the heuristic is at most the lowest expected cost in all "
-                f"states that were met but not expanded ({explored.trusted:,})"
-            )
-        elif explored.met > explored.expanded:
-            notes.append("the lower bound holds if no cost is negative in the part that was not explored")
-        if explored.priced:
-            notes.append(
-                f"not certified: the upper bound holds if runs can end at a cost of {self.fallback:.12g} in all states "
-                f"in which this plan falls back ({explored.priced:,}); the model has no such action"
-            )
-        return notes
+        price = "" if self.fallback is None or callable(self.fallback) else f"{self.fallback:.12g}"
+        return replace(plan, explored=explored, notes=(*plan.notes, *explored.provisos(price).values()))
 
     def _explored(self) -> Exploration:
         return Exploration(len(self.partial.states), len(self.partial.expanded), self.solves, self.known.trusted)

@@ -151,14 +151,25 @@ class Exploration:
     @property
     def proviso(self) -> str:
         """What must be true for the bounds to hold, in a few words; empty if nothing must (internal)."""
-        provisos = []
+        return " and ".join(self.provisos())
+
+    def provisos(self, price: str = "") -> dict[str, str]:
+        """Return what must be true for the bounds to hold: in a few words, and as a note with the price (internal)."""
+        found = {}
         if self.trusted:
-            provisos.append("the heuristic is valid where it was not checked")
+            found["the heuristic is valid where it was not checked"] = (
+                "not certified: the lower bound holds if the heuristic is at most the lowest expected cost in all "
+                f"states that were met but not expanded ({self.trusted:,})"
+            )
         elif self.met > self.expanded:
-            provisos.append("no cost is negative in the part that was not explored")
+            what = "no cost is negative in the part that was not explored"
+            found[what] = f"the lower bound holds if {what}"
         if self.priced:
-            provisos.append("runs can end at the price of the fallback")
-        return " and ".join(provisos)
+            found["runs can end at the price of the fallback"] = (
+                f"not certified: the upper bound holds if runs can end at a cost of {price} in all states in which "
+                f"this plan falls back ({self.priced:,}); the model has no such action"
+            )
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
