@@ -73,13 +73,13 @@ def listed():
 
 
 def documented():
-    """Yield everything in the reference by its name: functions, classes, and the classes' own methods."""
+    """Yield everything in the reference by its name: functions, classes, and the classes' methods."""
     for name in listed():
         home, _, last = f"prudent.{name}".rpartition(".")
         each = getattr(importlib.import_module(home), last)
         yield name, each
         if inspect.isclass(each):
-            for method in vars(each):
+            for method in dir(each):
                 function = getattr(each, method)
                 if not method.startswith("_") and (inspect.isfunction(function) or inspect.ismethod(function)):
                     yield f"{name}.{method}", function

@@ -11,18 +11,16 @@ expected cost) continue until no value changes by more than the tolerance.  A ru
 outcome k it continues with z_k, and once y is 0 it plays a worst-case policy.
 
 *Floor.*  The authors' program uses the value at y = 1e-6 in place of F(s, 0) = 0 (option ``floor``), so outcomes to
-which the adversary gives no weight still count a little.  That decides between actions of nearly equal value, which are
-frequent in Deep Sea Treasure.  Like F, the floor is on normalised costs, those above best luck.
+which the adversary gives no weight still count a little.  That decides between actions of nearly equal value.
 
-*Guarantee.*  In this game the agent sees how the adversary splits y before it acts.  A real agent does not.  So
-the game's value is a lower bound on the optimal CVaR, at any grid and after any number of sweeps, and the policy
-read off it may be worse than optimal (Hau et al. 2023).  ``lower`` is the game's value, ``upper`` the policy's
-own CVaR.  With a floor the game's value is no bound, so ``lower`` is that of the game without it.  Where both agree,
-the policy has the optimal CVaR, but not always the lowest expected cost at it.  So the status is ``optimal`` only if no
-policy at all has a lower expected cost.
+*Guarantee.*  In this game the agent sees how the adversary splits y before it acts (``docs/shortfall.md``).  So the
+game's value is a lower bound on the optimal CVaR, at any grid and after any number of sweeps, and the policy read off
+it may be worse than optimal (Hau et al. 2023).  ``lower`` is the value of the game without a floor, ``upper`` the
+policy's own CVaR.  Where both agree, the policy has the optimal CVaR, but not always the lowest expected cost at it, so
+the status is ``optimal`` only if no policy at all has a lower expected cost.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,8 +76,7 @@ class CvarWC:
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> plan = prudent.solve(model, alpha=0.1, method=prudent.CvarWC(points=80))
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, method=prudent.CvarWC(points=80))
     >>> plan.policy.start().action, plan.status
     ('a', 'approximate')
     """
@@ -129,7 +126,8 @@ class CvarWC:
             np.ascontiguousarray(np.diff(value, axis=1) / np.diff(grid)),
             floor,
         )
-        about = game, prepared.blocks[1], np.empty(_widest(prepared), dtype=np.int64), np.empty(len(grid))
+        most = int(np.diff(prepared.outcome_start).max(initial=1))
+        about = game, prepared.blocks[1], np.empty(most, dtype=np.int64), np.empty(len(grid))
         return game, *self.swept(lambda: improve(*about), prepared, limits, "playing the game")
 
     def swept(self, sweep: Callable[[], float], prepared: Prepared, limits: Limits, what: str) -> tuple[float, int]:
@@ -188,31 +186,27 @@ def solution(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, alpha:
     if charged is not None and charged.missing > 0:
         cut = charged.missing / alpha * float((tail.upper - tail.value).max())
         error += cut / max(cvar, 1.0)
-    value = float(np.interp(alpha, solved.game.grid, solved.bound)) / alpha
+    notes = []
+    if policy.resolution > SAME_Y[0]:
+        notes.append(f"runs meet too many values of y, so y was rounded to multiples of {policy.resolution:g}")
+    if not prepared.acyclic:
+        change = solved.residual * prepared.scale.level_size
+        notes.append(f"the last of {solved.sweeps} sweeps of the game changed values by at most {change:.2g}")
+    if (worst.value == UNREACHED).any():
+        notes.append("in states where no policy bounds the cost, the policy of lowest expected cost is played at y = 0")
+    if found is None:
+        notes.append(UNFOLLOWED)
     return Solution(
         policy=policy,
         var=np.nan if found is None else found.var(alpha),
         cvar=cvar,
         expected=expected,
-        lower=value * (1 - 1e-12),
+        lower=float(np.interp(alpha, solved.game.grid, solved.bound)) / alpha * (1 - 1e-12),
         upper=float(upper * (1 + error) + max(1 - upper, 0.0) * cut) if np.isfinite(upper + cut) else np.inf,
         expected_lower=solved.least,
         worst=solved.worst,
-        notes=tuple(_notes(policy, solved, worst, found is not None)),
+        notes=tuple(notes),
     )
-
-
-def _notes(policy: UnrolledPolicy, solved: GameValue, worst: WorstCase, followed: bool) -> Iterator[str]:
-    prepared = policy.prepared
-    if policy.resolution > SAME_Y[0]:
-        yield f"runs meet too many values of y, so y was rounded to multiples of {policy.resolution:g}"
-    if not prepared.acyclic:
-        change = solved.residual * prepared.scale.level_size
-        yield f"the last of {solved.sweeps} sweeps of the game changed values by at most {change:.2g}"
-    if (worst.value == UNREACHED).any():
-        yield "in states where no policy bounds the cost, the policy of lowest expected cost is played at y = 0"
-    if not followed:
-        yield UNFOLLOWED
 
 
 def _distribution(
@@ -224,10 +218,6 @@ def _distribution(
     except TooLarge:  # only simulation can estimate it
         return None
     return None if np.isinf(found.var(alpha)) else found
-
-
-def _widest(prepared: Prepared) -> int:
-    return int(np.diff(prepared.outcome_start).max(initial=1))
 
 
 def unroll(prepared: Prepared, game: Game, alpha: float, zero: float, plain_choice: NDArray[Any]) -> UnrolledPolicy:
@@ -248,13 +238,10 @@ def _meet(
     prepared: Prepared, game: Game, alpha: float, zero: float, same: float
 ) -> tuple[IntArray, FloatArray, IntArray, IntArray] | None:
     """Return the pairs of state and y that a run can meet, their actions and successors; None if there are too many."""
-    n, widest = prepared.n_states, _widest(prepared)
+    n, widest = prepared.n_states, int(np.diff(prepared.outcome_start).max(initial=1))
     number = {(prepared.start, round(alpha / same)): n}
-    state, y = [prepared.start], [alpha]
-    action: list[IntArray] = []
-    successor: list[int] = []
-    used, z = np.empty(widest, dtype=np.int64), np.empty(widest)
-    done = 0
+    state, y, action, successor = [prepared.start], [alpha], list[IntArray](), list[int]()
+    used, z, done = np.empty(widest, dtype=np.int64), np.empty(widest), 0
     while done < len(state):
         here, there = np.array(state[done:], dtype=np.int64), np.array(y[done:])
         played, spread = np.full(len(here), -1), np.zeros((len(here), widest))

@@ -1,31 +1,28 @@
 """The exact method: optimal CVaR of the total cost first, lowest expected cost second.
 
-With b the remaining budget, U(s, b) the least expected excess E[(C - b)+] and V the least expected cost:
+The documentation proves what is said here (``docs/how_it_works.md``).  With b the remaining budget, U(s, b) the least
+expected excess E[(C - b)+] and V the least expected cost:
 
     U(goal, b) = max(-b, 0)
     U(s, b)    = V(s) - b                                            for b <= 0
     U(s, b)    = min over a of  sum over outcomes of  p U(s', b - c)  for b > 0
     f(w)       = w + U(start, w) / alpha,      optimal CVaR = min over w of f(w).
 
-Costs are whole levels, so f is concave between levels and its minimum lies on one: nothing is interpolated.
-f(w) >= w, so the sweep over rising budgets stops at the first budget above the best f found: no bound on w need be
-given.  With A*(s, b) the actions that attain U(s, b), the second objective is
+The minimum of f lies on a level, and f(w) >= w, so the sweep over rising budgets stops at the first budget above the
+best f found.  With A*(s, b) the actions that attain U(s, b), the second objective is
 
     M(s, b) = min over a in A*(s, b) of  sum over outcomes of  p (c + M(s', b - c)),     M(s, b) = V(s) for b <= 0
 
-and the plan starts from the w with least M(start, w) among those that attain min f.  If b >= V_worst(s), U is 0 and A*
-is decided in whole numbers; otherwise actions within a relative tolerance of the minimum tie.
+and the plan starts from the w with least M(start, w) among those that attain min f.
 
-*Guarantee.*  The sweep also carries a lower bound on U, which starts from a lower bound on V.  It is U less a factor
-for all rounding errors or, if that factor is too large, a table of its own, rounded down at every step.  ``lower``, the
-minimum of f for that bound, holds in exact arithmetic.  ``upper`` is the returned policy's own CVaR, rounded up.
-Mostly the sweep gives it, since it measures the loss by ties; otherwise it comes from the policy's distribution or
-backward evaluation.  The difference bounds the cost of the tie tolerance.
+*Guarantee.*  The sweep also carries a lower bound on U: U less a factor for all rounding errors or, if that factor is
+too large, a table of its own, rounded down at every step.  ``lower``, the minimum of f for that bound, holds in exact
+arithmetic.  ``upper`` is the returned policy's own CVaR, rounded up: from the sweep, if that measures the loss by ties,
+else from the policy's distribution or backward evaluation.  The difference bounds the cost of the tie tolerance.
 
 *Rounded costs.*  The policy is planned on costs rounded up and charges itself those, while true costs accrue.  Its own
-CVaR is bounded by the moments of what rounding left out (:class:`~prudent.policies.distribution.Groups`).  A lower
-bound on the excess of every policy comes from costs between levels (:mod:`prudent.kernels.between`); both start from V
-of the costs that are not rounded.  That bound is linear between levels, and so is f, whose minimum is at a level.
+CVaR is bounded by the moments of what rounding left out (:class:`~prudent.policies.distribution.Groups`), the excess of
+every policy by costs between levels (:mod:`prudent.kernels.between`); both start from V of costs that are not rounded.
 
 *Focus.*  With bounds from a coarse step the sweep covers only what can matter (:mod:`prudent.engine.sweep.focus`).
 

@@ -2,11 +2,9 @@
 
 The policy is that of :mod:`prudent.engine.values.expected_cost`.  Its own CVaR is read off its distribution; if sums
 along its runs are too long to be certain, the exact method computes it on the model without any other action.  The
-bounds on the optimal CVaR of the full model are V(start), since no CVaR is below that, and the policy's own CVaR.
-
-Only the expected cost was asked for.  So if its distribution exceeds the memory limit, or takes more work than
-``AFFORDED``, CVaR and VaR are nan, a note gives the reason, and the upper bound is the expected cost divided by alpha:
-costs counted from best luck are at least 0, so no fraction alpha of the runs has a larger mean.
+bounds on the optimal CVaR of the full model are V(start), since no CVaR is below that, and the policy's own CVaR.  If
+its distribution exceeds the memory limit, or takes more work than ``AFFORDED``, CVaR and VaR are nan, with a note, and
+the upper bound is the expected cost, counted from best luck, divided by alpha.
 """
 
 from dataclasses import replace
@@ -16,12 +14,12 @@ import numpy as np
 from prudent.engine.prepared import Prepared, restrict
 from prudent.engine.sweep.estimate import followed_per_level, likely_levels
 from prudent.engine.values.bellman import UNIT
-from prudent.engine.values.expected_cost import Expected, least_expected_cost, surely_expected
+from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
 from prudent.engine.values.worst_case import least_worst_case
 from prudent.errors import TooLarge
 from prudent.methods.exact import SECOND, exact
 from prudent.methods.solution import Solution
-from prudent.policies.own_tail import AFFORDED, UNFOLLOWED, OwnTail, own_tail
+from prudent.policies.own_tail import AFFORDED, UNFOLLOWED, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 
@@ -75,7 +73,9 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
         return replace(found, var=var, cvar=max(found.expected, found.lower), notes=())
     try:
         with limits:
-            own = _followed(alone, least, alpha, limits)
+            # Once at most alpha of the runs, or half of them, have not ended, their expected costs give the rest.
+            policy = BudgetPolicy.of_states(alone, alone.action_start[:-1])
+            own = own_tail(policy, least, None, alpha, min(alpha, 0.5), limits=limits)
             if not (own.notes or own.error > SECOND):
                 cvar = max(own.cvar, found.lower)
                 return replace(found, var=own.var, cvar=cvar, upper=own.upper, steps=own.steps, notes=())
@@ -89,10 +89,3 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
     except Stopped as stopped:
         return replace(found, stopped=stopped.reason, notes=())
     return found
-
-
-def _followed(alone: Prepared, least: Expected, alpha: float, limits: Limits) -> OwnTail:
-    """Return the tail of the only policy of a model, if it can be afforded."""
-    # Once at most alpha of the runs, or half of them, have not ended, their expected costs give the rest of the tail.
-    policy = BudgetPolicy.of_states(alone, alone.action_start[:-1])
-    return own_tail(policy, least, None, alpha, min(alpha, 0.5), limits=limits)

@@ -64,8 +64,6 @@ class Found:
 class Weighing:
     """Sweeps for one model and one alpha, for any weight."""
 
-    stopped = ""  # why the search ended early, if it did
-
     def __init__(self, explored: Explored, alpha: float, limits: Limits, upto: float | None = None) -> None:
         """Start from the sweeps for CVaR alone; if ``upto`` is given, only policies with a CVaR up to it matter."""
         self.prepared, self.alpha, self.limits, self.upto = explored.prepared, alpha, limits, upto
@@ -91,8 +89,7 @@ class Weighing:
             minlength=prepared.n_actions,
         )
         here = least.value[prepared.action_state]
-        used = prepared.mean_cost + after <= here * (1 + TIE)
-        used |= prepared.playing(least.choice)
+        used = (prepared.mean_cost + after <= here * (1 + TIE)) | prepared.playing(least.choice)
         only = restrict_to(prepared, used)
         most = UNREACHED if self.upto is None else self.most
         found = self._unless_stopped(explore(only, self.alpha, self.limits, bounded=False, most=most))
@@ -131,7 +128,10 @@ class Weighing:
 
     def valued(self, found: Found) -> Found:
         """Return a point with the values of its policy, where a sweep has given them up to ties."""
-        return self._at(found.choice, found.budget)
+        policy = BudgetPolicy.of_rows(self.prepared, found.choice)
+        values = backward_from_each(policy, self.explored.expected, self.limits.without_time)
+        excess, _, mean = values[:, found.budget].tolist()
+        return Found(mean, found.budget + excess / self.alpha, found.choice, found.budget)
 
     def swept(self, base: Base, worst: WorstCase, terms: Terms, *, bounded: bool = True) -> Swept:
         """Sweep all budgets that matter."""
@@ -152,13 +152,6 @@ class Weighing:
         budget = explored.budgets(self.alpha)[0]
         excess, mean = float(explored.swept.excess[budget]), float(explored.swept.mean[budget])
         return Found(mean, budget + excess / self.alpha, choice[: budget + 1], budget)
-
-    def _at(self, choice: NDArray[np.generic], budget: int) -> Found:
-        choice = choice[: budget + 1]
-        policy = BudgetPolicy.of_rows(self.prepared, choice)
-        values = backward_from_each(policy, self.explored.expected, self.limits.without_time)
-        excess, _, mean = values[:, budget].tolist()
-        return Found(mean, budget + excess / self.alpha, choice, budget)
 
     def _unless_stopped(self, explored: Explored) -> Explored:
         if explored.stopped:

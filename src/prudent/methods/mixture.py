@@ -2,17 +2,16 @@
 
 A policy that randomises between two with the same budget w mixes their expected costs and their expected excesses over
 w.  So, for one w, the least expected cost subject to ``w + E[(C - w)+] / alpha <= x`` lies on the lower hull of the
-points (excess, mean) of all policies, between two of them.  On a lattice the best w is a level: between two levels the
-left side is linear in w for any fixed policy, so a policy within the limit there is within it at one of the two.
+points (excess, mean) of all policies, between two of them.  The best w is a level: between two levels the left side is
+linear in w for any fixed policy.
 
 A sweep for a slope mu gives, for every w at once, the point of the hull that a line of slope -mu touches, and a line
 below which no policy lies: mean >= L(w) - mu excess.  The next slope is that between the two points mixed at the w with
 the lowest bound.  The search ends when the best mixture meets that bound.
 
-*Rounded costs.*  The mixture is found on costs rounded up, where its excess is at least the true one.  The lower bound
-on every policy comes from costs rounded down.  There L(w) - mu alpha (x - w), as a function of w, drops right after
-each level and is concave from there to the next.  So between two levels it is at least the smaller of its limits from
-the right at both.
+*Rounded costs.*  The mixture is found on costs rounded up, the lower bound on every policy on costs rounded down.
+There L(w) - mu alpha (x - w), as a function of w, drops right after each level and is concave from there to the next.
+So between two levels it is at least the smaller of its limits from the right at both.
 """
 
 from dataclasses import dataclass
@@ -81,18 +80,17 @@ class Mixing:
         self._points = [_point(weighing, np.inf, weighing.explored.swept)]
         self._least = self._points[0].low  # a lower bound on every policy's excess, for every budget
         self._cheapest: Found | None = None
-        self._mixed: _Mixed | None = None
+        self._cap, self._mixed = np.nan, 0  # the cap within which points were mixed with each other, and how many were
+        self._mean = np.full(len(self._levels), np.inf)  # for every budget, the lowest mean of such mixtures
+        self._first, self._second = np.zeros((2, len(self._levels)), dtype=np.int64)  # and of which points
 
     @property
     def weights(self) -> list[float]:
-        """The weights that decide, to be tried at a finer step: on both sides of the one that mixes.
-
-        A policy of minimal CVaR has no weight; the sweep for CVaR alone has found it.
-        """
-        slope, mixed = self._mixing_slope, self._mixed
-        if mixed is None or not 0 < slope < np.inf:
+        """The weights that decide, to be tried at a finer step: on both sides of the one that mixes, if any."""
+        slope = self._mixing_slope
+        if self._mixed == 0 or not 0 < slope < np.inf:
             return []
-        steepest = self._points[mixed.first[int(np.argmin(mixed.mean))]].slope
+        steepest = self._points[self._first[int(np.argmin(self._mean))]].slope
         beside = (-BESIDE,) if steepest == np.inf else (-BESIDE, BESIDE)
         return [slope * self.weighing.alpha * (1 + each) for each in beside]
 
@@ -109,13 +107,12 @@ class Mixing:
         self._know_least()
         self._points.append(_evaluated(self.weighing, self.weighing.cheapest.choice))
         for _ in range(most):
-            bound, mixed = self._bound(cap), self._mix(cap)
+            bound, mean = self._bound(cap), self._mix(cap)
             w = int(np.argmin(bound))
             close = CLOSE if self.weighing.prepared.scale.rounded else CLOSED
-            least = float(mixed.mean.min())
-            if mixed.mean[w] - bound[w] <= close * abs(mixed.mean[w]) or least - bound[w] <= close * abs(bound[w]):
+            if mean[w] - bound[w] <= close * abs(mean[w]) or mean.min() - bound[w] <= close * abs(bound[w]):
                 break
-            slope = mixed.slope(self._points, w)
+            slope = self._slope(w)
             if any(abs(each.slope - slope) <= 1e-12 * slope for each in self._points):
                 # The points give no new slope, for example if no excess is allowed: the excess has to weigh more.
                 slope = steeper = steeper * STEEPER
@@ -125,20 +122,25 @@ class Mixing:
 
     def take(self, weight: float, cap: float) -> None:
         """Sweep for a weight."""
-        self._points.append(
-            _point(self.weighing, weight / self.weighing.alpha, self.weighing.sweep(weight, bounded=False))
-        )
+        swept = self.weighing.sweep(weight, bounded=False)
+        self._points.append(_point(self.weighing, weight / self.weighing.alpha, swept))
 
     def best(self, cap: float) -> Found | Mixture | None:
         """Return the best mixture found with a CVaR up to a cap, up to ties."""
         if self._cheapest is not None and self._cheapest.cvar <= cap:
             return self._cheapest
-        mixed = self._mix(cap)
-        w = int(np.argmin(mixed.mean))
-        if not np.isfinite(mixed.mean[w]):
+        mean, (allowed, _) = self._mix(cap), self._allowed(cap)
+        w = int(np.argmin(mean))
+        if not np.isfinite(mean[w]):
             return None
-        points = self._points[mixed.first[w]], self._points[mixed.second[w]]
-        return _mixture(self.weighing, *points, w, float(mixed.allowed[w]))
+        points = self._points[self._first[w]], self._points[self._second[w]]
+        first, second = (
+            Found(float(each.mean[w]), w + float(each.excess[w]) / self.weighing.alpha, each.choice[: w + 1], w)
+            for each in points
+        )
+        least, most = (float(each.excess[w]) for each in points)
+        share = (most - float(allowed[w])) / (most - least) + INSIDE if most > least else 1.0
+        return Mixture(first, second, min(max(share, 0.0), 1.0))
 
     def least_expected(self, upto: float) -> float:
         """Return a lower bound on the expected cost of all mixtures with a true CVaR up to a value."""
@@ -155,22 +157,45 @@ class Mixing:
         return float(self._bound(upto).min())
 
     def _know_least(self) -> None:
-        """Find the least excess for the budgets, too, that the sweep for CVaR alone did not reach."""
-        self._points.append(_safest(self.weighing))
+        """Sweep for the excess, then the mean, also at budgets that the sweep for CVaR alone did not reach."""
+        worst = least_worst_case(self.weighing.prepared)
+        value = worst.value.copy()
+        value[self.weighing.prepared.start] = UNREACHED  # budgets beyond the worst case matter, too
+        worst = WorstCase(value, worst.action_value)
+        swept = self.weighing.swept(self.weighing.explored.expected.base, worst, EXCESS, bounded=False)
+        self._points.append(_point(self.weighing, np.inf, swept))
         self._least = self._points[-1].low
 
     @property
     def _mixing_slope(self) -> float:
         """The slope between the two points of the best mixture; if it is no mixture, that of the last sweep."""
-        mixed = self._mixed
-        return (mixed and mixed.slope(self._points, int(np.argmin(mixed.mean)))) or self._points[-1].slope
+        return self._slope(int(np.argmin(self._mean))) or self._points[-1].slope
 
-    def _mix(self, cap: float) -> "_Mixed":
-        """Return the mixtures of all points."""
-        if self._mixed is None or self._mixed.cap != cap:
-            self._mixed = _Mixed(cap, *self._allowed(cap))
-        self._mixed.add(self._points)
-        return self._mixed
+    def _slope(self, w: int) -> float:
+        """Return the slope between the two points mixed at a budget; 0 if it is one point."""
+        one, other = self._points[self._first[w]], self._points[self._second[w]]
+        fall = float(one.mean[w] - other.mean[w]), float(other.excess[w] - one.excess[w])
+        return fall[0] / fall[1] if min(fall) > 0 else 0.0
+
+    def _mix(self, cap: float) -> FloatArray:
+        """Return, for every budget, the lowest mean of mixtures of two points within a cap; mix those that are new."""
+        if self._cap != cap:
+            self._cap, self._mixed = cap, 0
+            for row, none in ((self._mean, np.inf), (self._first, 0), (self._second, 0)):
+                row[:] = none
+        allowed, margin = self._allowed(cap)
+        for i in range(self._mixed, len(self._points)):
+            for one, other in [pair for j in range(i + 1) for pair in dict.fromkeys(((i, j), (j, i)))]:
+                within, beyond = self._points[one], self._points[other]
+                fits = (within.excess <= allowed + margin) & (allowed >= -margin)
+                width = beyond.excess - within.excess
+                share = np.where(width > 0, (beyond.excess - allowed) / np.where(width > 0, width, 1.0), 1.0)
+                share = np.clip(share, 0.0, 1.0)
+                mean = np.where(fits, share * within.mean + (1 - share) * beyond.mean, np.inf)
+                better = mean < self._mean
+                self._mean[better], self._first[better], self._second[better] = mean[better], one, other
+        self._mixed = len(self._points)
+        return self._mean
 
     def _allowed(self, cap: float) -> tuple[FloatArray, FloatArray]:
         """Return the largest excess within a cap for every budget w, and its rounding error."""
@@ -188,42 +213,6 @@ class Mixing:
         return bound
 
 
-class _Mixed:
-    """For every budget, the lowest mean of mixtures within a cap, and which two points are mixed."""
-
-    def __init__(self, cap: float, allowed: FloatArray, margin: FloatArray) -> None:
-        self.cap, self.allowed, self.margin = cap, allowed, margin
-        self.mean = np.full(len(allowed), np.inf)
-        self.first, self.second = np.zeros((2, len(allowed)), dtype=np.int64)
-        self._count = 0  # points that were mixed with each other
-
-    def add(self, points: list[_Point]) -> None:
-        """Mix the points that are new with each other and with all before."""
-        for i in range(self._count, len(points)):
-            for j in range(i + 1):
-                self._mix(points, i, j)
-                if j < i:
-                    self._mix(points, j, i)
-        self._count = len(points)
-
-    def slope(self, points: list[_Point], w: int) -> float:
-        """Return the slope between the two points mixed at a budget; 0 if it is one point."""
-        one, other = points[self.first[w]], points[self.second[w]]
-        fall = float(one.mean[w] - other.mean[w]), float(other.excess[w] - one.excess[w])
-        return fall[0] / fall[1] if min(fall) > 0 else 0.0
-
-    def _mix(self, points: list[_Point], i: int, j: int) -> None:
-        """Mix a point within the cap with another one."""
-        one, other = points[i], points[j]
-        fits = (one.excess <= self.allowed + self.margin) & (self.allowed >= -self.margin)
-        width = other.excess - one.excess
-        share = np.where(width > 0, (other.excess - self.allowed) / np.where(width > 0, width, 1.0), 1.0)
-        share = np.clip(share, 0.0, 1.0)
-        mean = np.where(fits, share * one.mean + (1 - share) * other.mean, np.inf)
-        better = mean < self.mean
-        self.mean[better], self.first[better], self.second[better] = mean[better], i, j
-
-
 def _surely(weighing: Weighing, slope: float, cap: float) -> float:
     """Return a lower bound on the expected cost of all mixtures within a cap, from costs rounded down."""
     alpha, least, most = weighing.alpha, weighing.explored.least, weighing.most
@@ -237,25 +226,6 @@ def _surely(weighing: Weighing, slope: float, cap: float) -> float:
     bound = np.full(most, least)  # row w: for budgets from w to w + 1
     bound[: len(low) - 1] = np.maximum(least, np.minimum(low[1:], low[:-1]))
     return float(bound[: max(int(np.floor(cap)) + 1, 1)].min())
-
-
-def _mixture(weighing: Weighing, one: _Point, other: _Point, w: int, allowed: float) -> Mixture:
-    found = [
-        Found(float(each.mean[w]), w + float(each.excess[w]) / weighing.alpha, each.choice[: w + 1], w)
-        for each in (one, other)
-    ]
-    width = float(other.excess[w] - one.excess[w])
-    share = min(max((float(other.excess[w]) - allowed) / width + INSIDE, 0.0), 1.0) if width > 0 else 1.0
-    return Mixture(found[0], found[1], share)
-
-
-def _safest(weighing: Weighing) -> _Point:
-    """Sweep with the excess as first and the mean as second objective."""
-    prepared, worst = weighing.prepared, least_worst_case(weighing.prepared)
-    value = worst.value.copy()
-    value[prepared.start] = UNREACHED  # budgets beyond the worst case matter, too
-    worst = WorstCase(value, worst.action_value)
-    return _point(weighing, np.inf, weighing.swept(weighing.explored.expected.base, worst, EXCESS, bounded=False))
 
 
 def _point(weighing: Weighing, slope: float, swept: Swept) -> _Point:

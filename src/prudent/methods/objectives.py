@@ -46,8 +46,7 @@ class Exceedance(_OverBudget):
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> plan = prudent.solve(model, alpha=0.1, objective=prudent.Exceedance(7))
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, objective=prudent.Exceedance(7))
     >>> round(plan.objective.value, 9), plan.policy("s1")
     (0.1, 'e')
     """
@@ -65,8 +64,7 @@ class Excess(_OverBudget):
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> plan = prudent.solve(model, alpha=0.1, objective=prudent.Excess(8))
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, objective=prudent.Excess(8))
     >>> round(plan.objective.value, 9), plan.policy("s1")
     (0.2, 'e')
     """
@@ -81,8 +79,7 @@ class ValueAtRisk(Objective):
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> plan = prudent.solve(model, alpha=0.1, objective=prudent.ValueAtRisk())
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, objective=prudent.ValueAtRisk())
     >>> plan.objective.value, plan.var
     (7.0, 7.0)
     """
@@ -97,8 +94,7 @@ class MeanPlusCVaR(Objective):
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> plan = prudent.solve(model, alpha=0.1, objective=prudent.MeanPlusCVaR(weight=0.5))
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, objective=prudent.MeanPlusCVaR(weight=0.5))
     >>> abs(plan.objective.value - (plan.expected + 0.5 * plan.cvar)) < 1e-9
     True
     """
@@ -119,8 +115,7 @@ class WorstCase(Objective):
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> plan = prudent.solve(model, alpha=0.1, objective=prudent.WorstCase())
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1, objective=prudent.WorstCase())
     >>> plan.objective.value, plan.policy("s1")
     (10.0, 'd')
     """

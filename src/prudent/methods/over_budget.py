@@ -23,16 +23,15 @@ goal.  With Q(s, b) the least probability of reaching a goal from s at a cost of
     Q(goal, b) = 1                                                    for b >= 0
     Q(s, b)    = min over a of  sum over outcomes of  p Q(s', b - c)   for b >= 0
 
-In an *end component* a policy can stay forever, at whatever cost, and never reach a goal.  No probability is below 0,
-so such states end a run.  Without them every policy ends every run, at a goal or not, and the equations have one
-solution.  A goal becomes a state with one action, which counts one *arrival* and costs one level.  Q is then the least
-expected number of arrivals within the budget, found by the same sweep.  As b grows, Q(start, b) rises to the least
-probability of reaching a goal at all, where the sweep may stop.
+In an *end component* a policy can stay forever and never reach a goal, so such states end a run.  Without them every
+policy ends every run, at a goal or not, and the equations have one solution.  A goal becomes a state with one action,
+which counts one *arrival* and costs one level.  Q is then the least expected number of arrivals within the budget,
+found by the same sweep.  As b grows, Q(start, b) rises to the least probability of reaching a goal at all, where the
+sweep may stop.
 
 *Guarantee.*  As for CVaR: each sweep also carries a lower bound.  For P and U, costs without a common step are rounded
 up for the plan and down for the bound, which is that of the next level not below the budget.  For Q they are rounded up
-for the lower bound (a run that finishes within a budget then truly does) and down for the upper bound.  If P or Q may
-be below 1e-300 and not 0, the bounds are 0 and 1e-300.
+for the lower bound and down for the upper bound.  If P or Q may be below 1e-300 and not 0, the bounds are 0 and 1e-300.
 """
 
 from dataclasses import dataclass, replace
@@ -92,10 +91,9 @@ class Exceeding(LeastChances):
         """Return the policy for a budget; the budget is used up once one level more is charged."""
         return BudgetPolicy.of_rows(self.prepared, self.choice[: budget + 2].copy(), past_budget=1)
 
-    def value_at_risk(self, alpha: float) -> tuple[int, int]:
+    def value_at_risk(self, alpha: float) -> list[int]:
         """Return the least VaR found, and a lower bound on the least VaR."""
-        found, sure = (rarely(np.append(chance, 0.0), alpha) for chance in (self.chance, self.low))
-        return int(np.argmax(found)), int(np.argmax(sure))
+        return [int(np.argmax(rarely(np.append(each, 0.0), alpha))) for each in (self.chance, self.low)]
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,16 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prudent.engine.cost_scale import CostScale
 from prudent.engine.values.expected_cost import surely_expected
 from prudent.engine.values.worst_case import true_worst_case
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits
+
+if TYPE_CHECKING:
+    from prudent.methods.exact import Explored
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Solution:
     stopped: str = ""  # why it ended early: "interrupted", "time", "memory", or empty
     notes: tuple[str, ...] = ()  # further information for the user
     nominal: Nominal | None = None  # for a set of models: all other numbers are for the worst of them
+    explored: "Explored | None" = None  # the sweeps that found it, where more is asked of them
 
     @classmethod
     def unswept(cls, policy: BudgetPolicy, limits: Limits, **known: Any) -> "Solution":

@@ -15,7 +15,6 @@ from prudent.policies.chain import expected_steps
 from prudent.runtime.limits import Stopped
 
 Found = TypeVar("Found")
-Other = TypeVar("Other")
 
 OPTIMAL_GAP = 1e-8
 """Relative gap up to which a plan is called optimal."""
@@ -87,11 +86,7 @@ class Target:
         return bool(np.isfinite(bracket.gap)) and bracket.gap <= self.width(bracket.size)
 
     def status(self, bracket: Bracket, *, aims: bool, interrupted: bool, second: bool = True) -> str:
-        """Return the status of a plan.
-
-        ``aims``: whether its method tries to close the bracket; ``second``: whether its second objective is surely
-        optimal, too.
-        """
+        """Return the status; ``aims``: to close the bracket; ``second``: the second objective is surely optimal."""
         if bracket.closed and second:
             return "optimal"
         if interrupted:
@@ -135,11 +130,6 @@ class Stage(Generic[Found]):
     stopped: str = Stop.NOT  # why it ended early
     needs: float = math.nan  # about the seconds or bytes that would be enough, if they were lacking
     notes: tuple[str, ...] = ()  # why costs with a common step were rounded
-
-    def holding(self, found: Other, bracket: Bracket | None = None) -> "Stage[Other]":
-        """Return the same stage with another result, and with another bracket if given."""
-        bracket = bracket or self.bracket
-        return Stage(self.prepared, found, bracket, self.levels, self.seconds, self.stopped, self.needs, self.notes)
 
     def better(self, other: "Stage[Found]") -> "Stage[Found]":
         """Return this stage, or another one if its upper bound is smaller, with the larger of both lower bounds."""

@@ -1,13 +1,6 @@
 """The maximal or minimal probability of staying within a budget, for many budgets at once.
 
-Model checkers answer one budget at a time, as ``Pmax=? [F{"cost"}<=k "goal"]`` and ``Pmin=? [...]``.  Here one sweep
-answers for all budgets (:mod:`prudent.methods.over_budget`).
-
-*Maximal*.  Only plans that reach a goal with probability 1 count.  If a plan that risks a trap does better, a model
-checker's number is larger, and a note reports it.  Each budget has its own best plan: ``prudent.solve(model, alpha,
-objective=prudent.Exceedance(k))`` returns it.
-
-*Minimal*.  No policy has a smaller probability.  All policies count, including those that never finish.
+One sweep answers for all budgets (:mod:`prudent.methods.over_budget`), where model checkers answer for one at a time.
 """
 
 from collections.abc import Iterable
@@ -31,7 +24,7 @@ from prudent.planning.options import Options
 from prudent.planning.plans import stopped_late
 from prudent.planning.refine import chance_step
 from prudent.runtime.limits import Limits, Stopped
-from prudent.runtime.tables import DataFrame, Shown, Table, bounds, certain, frame, number, plain, small
+from prudent.runtime.tables import Numbers, Table, bounds, certain, number, small
 
 TAIL = 0.1
 """The alpha for which a step is chosen if costs have no common step and the user gives none."""
@@ -41,14 +34,13 @@ NOTHING = 2.0**-60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chances(Shown):
+class Chances(Numbers):
     """The result of :func:`prudent.chances`, with one entry per budget.
 
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> found = prudent.chances(model, [1, 9, 10])
+    >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
     >>> found.chance.round(9).tolist()
     [0.855, 0.9, 1.0]
     """
@@ -64,7 +56,6 @@ class Chances(Shown):
     notes: tuple[str, ...] = ()  # which plans count, if that matters
     device: str = "cpu"  # the device that computed them
 
-    @property
     def _columns(self) -> dict[str, FloatArray]:
         return {"budget": self.budgets, "chance": self.chance, "lower": self.lower, "upper": self.upper}
 
@@ -73,33 +64,11 @@ class Chances(Shown):
         """The largest gap between the bounds."""
         return float((self.upper - self.lower).max(initial=0.0))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as ``prudent chances --json`` prints them.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> [point["chance"] for point in prudent.chances(prudent.domains.figure_2(), [0, 9]).to_dict()["points"]]
-        [0.855, 0.9]
-        """
-        points = [dict(zip(self._columns, row, strict=True)) for row in zip(*self._columns.values(), strict=True)]
+    def _content(self) -> dict[str, Any]:
+        columns = self._columns()
+        points = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         names = ("worst", "step", "seconds", "notes", "device")
-        return plain({"model": self.model.name, "points": points, **{name: getattr(self, name) for name in names}})
-
-    def to_frame(self) -> DataFrame:
-        """Return a data frame (extra ``frame``): ``budget``, ``chance``, ``lower``, ``upper``.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
-        >>> found.to_frame()
-           budget  chance  lower  upper
-        0     1.0   0.855  0.855  0.855
-        1     9.0   0.900  0.900  0.900
-        2    10.0   1.000  1.000  1.000
-        """
-        return frame(self._columns)
+        return {"model": self.model.name, "points": points, **{name: getattr(self, name) for name in names}}
 
     def table(self) -> Table:
         """Return the probabilities as a table, with bounds where they differ in the digits shown.
@@ -141,11 +110,11 @@ def chances(
 ) -> Chances:
     """Return the maximal probability of a total cost within each budget, or the minimal one, with bounds.
 
-    One sweep answers for all budgets.  For the maximal probability only plans that reach a goal with probability 1
-    count, as everywhere in Prudent.  If every state can reach a goal, this is a model checker's
-    ``Pmax=? [F{"cost"}<=k "goal"]``; otherwise ``notes`` report that actions were left out.  The minimal probability,
-    ``worst=True``, is ``Pmin=? [F{"cost"}<=k "goal"]``: all policies count.  It is 0 if a policy can avoid the goals
-    forever, since a run that never finishes is within no budget.
+    One sweep answers for all budgets; ``solve`` with ``objective=prudent.Exceedance(k)`` returns the best plan for one.
+    For the maximal probability only plans that reach a goal with probability 1 count, as everywhere in Prudent.  If
+    every state can reach a goal, this is a model checker's ``Pmax=? [F{"cost"}<=k "goal"]``; otherwise ``notes`` report
+    that actions were left out.  The minimal probability, ``worst=True``, is ``Pmin=? [F{"cost"}<=k "goal"]``: all
+    policies count.  It is 0 if a policy can avoid the goals forever: a run that never ends is within no budget.
 
     Parameters
     ----------
@@ -183,8 +152,14 @@ def chances(
         stage = answer((_Least if worst else _Greatest)(job, wanted))
     chance, lower, upper = stage.found
     prepared, scale = stage.prepared, stage.prepared.scale
-    who = _who_counts(model, prepared) if endless is None else _who_never_ends(model, prepared, endless)
-    late = [stopped_late(job.limits)] if stage.stopped else []
+    notes = list(model.notes)
+    if job.step is None and scale.rounded and scale.slip == 0:
+        common = f"{scale.lattice.step:g}"
+        notes.append(
+            f"costs were rounded: their common step, {common}, would take too much work; set step={common} to use it"
+        )
+    notes += [stopped_late(job.limits)] if stage.stopped else []
+    notes += _who_counts(model, prepared, endless)
     return Chances(
         model,
         wanted,
@@ -194,7 +169,7 @@ def chances(
         scale.level_size if scale.rounded else None,
         job.seconds,
         worst,
-        (*model.notes, *_why_rounded(job, prepared), *late, *who),
+        tuple(notes),
         device,
     )
 
@@ -267,28 +242,13 @@ def _complement(chance: FloatArray, towards: float) -> FloatArray:
     return np.where(exact, 1.0 - chance, np.nextafter(1.0 - chance, towards))
 
 
-def _why_rounded(job: Job, prepared: Prepared) -> list[str]:
-    """Report that costs with a common step were rounded, and how to avoid it."""
-    scale = prepared.scale
-    if job.step is not None or not scale.rounded or scale.slip > 0:
-        return []
-    step = f"{scale.lattice.step:g}"
-    return [f"costs were rounded: their common step, {step}, would take too much work; set step={step} to use it"]
-
-
-def _who_counts(model: SSP, prepared: Prepared) -> tuple[str, ...]:
-    """Report actions after which a run may get stuck, if there are any: plans leave them out."""
-    avoided = prepared.avoided
-    if not avoided.any():
-        return ()
-    more = "no plan plays such an action; a model checker's Pmax allows it and may be larger"
-    return (f"{about_avoided(model, avoided)}; {more}",)
-
-
-def _who_never_ends(model: SSP, prepared: Prepared, endless: BoolArray) -> tuple[str, ...]:
-    """Report the states in which a run can stay forever, if there are any."""
+def _who_counts(model: SSP, prepared: Prepared, endless: BoolArray | None) -> list[str]:
+    """Report actions that plans leave out or, where all policies count, states in which a run can stay forever."""
+    if endless is None:
+        more = "no plan plays such an action; a model checker's Pmax allows it and may be larger"
+        return [f"{about_avoided(model, prepared.avoided)}; {more}"] if prepared.avoided.any() else []
     there = np.flatnonzero(endless & (prepared.members.state_of[:-1] >= 0))
     if len(there) == 0:
-        return ()
+        return []
     where = f"{len(there):,} of the states, for example {model.state(int(there[0]))!r}"
-    return (f"a run can stay forever in {where}; as in a model checker's Pmin, it is then within no budget",)
+    return [f"a run can stay forever in {where}; as in a model checker's Pmin, it is then within no budget"]

@@ -1,10 +1,8 @@
 """``check``: the kind of a model, its problems, and an estimate of what solving it takes.
 
-The number of levels comes from :func:`prudent.engine.sweep.estimate.likely_levels`, which overestimates rather than
-underestimates; for large models simulated runs may lower it.  If costs are not rounded, the time is measured on a few
-levels of the model itself and multiplied by their number.  If they are, a coarse solve is measured.  Its gap shrinks
-about with the square of the step, and its time grows as the step shrinks.  From these follow the step for a requested
-gap, or the gap at a given step.
+If costs are not rounded, the time is measured on a few levels of the model itself and multiplied by their number.  If
+they are, a coarse solve is measured.  Its gap shrinks about with the square of the step, and its time grows as the step
+shrinks.  From these follow the step for a requested gap, or the gap at a given step.
 """
 
 from os import PathLike
@@ -95,7 +93,10 @@ def check(
         problems.append(str(error))
         if isinstance(error, Trapped):
             known["notes"] += (_about(model, ~leading(model, model.is_goal), "lead to no goal"),)
-            problems += _behind(model, limits)
+            try:  # with a price on the trap, what else keeps the model from being solved is found
+                prepare(amend(model, dead_end_cost=0.0), None, limits)
+            except PrudentError as other:
+                problems += [] if isinstance(other, Stopped) else [str(other)]
     possible = model.probability > 0
     return Report(
         model=model.name,
@@ -112,17 +113,6 @@ def check(
     )
 
 
-def _behind(model: SSP, limits: Limits) -> list[str]:
-    """Return what else keeps a model from being solved, where a trap is found first: the trap gets a price."""
-    try:
-        prepare(amend(model, dead_end_cost=0.0), None, limits)
-    except Stopped:
-        pass
-    except PrudentError as error:
-        return [str(error)]
-    return []
-
-
 def _about(model: SSP, which: BoolArray, what: str) -> str:
     """Say what is true of some states, and name a few of them."""
     some = ", ".join(repr(model.state(int(s))) for s in np.flatnonzero(which)[:NAMED])
@@ -132,8 +122,7 @@ def _about(model: SSP, which: BoolArray, what: str) -> str:
 
 def _findings(prepared: Prepared, how: str, limits: Limits) -> dict[str, Any]:
     model = prepared.model
-    found = met(model)
-    pruned = prepared.members.state_of < 0
+    found, pruned = met(model), prepared.members.state_of < 0
     avoided, notes = prepared.avoided, list(model.notes)
     for which, why in (
         (~found, "cannot be reached from the start"),
@@ -202,7 +191,10 @@ def _levels(prepared: Prepared, alpha: float, limits: Limits) -> int:
 
 
 def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
-    """Estimate a solve with rounded costs from a coarse one; ``before`` is the number of seconds spent so far."""
+    """Estimate a solve with rounded costs from a coarse one, unless that is too large, too.
+
+    ``before`` is the number of seconds spent so far.
+    """
     model = job.model
     step = max(fair_step(prepared, job.alpha, job.limits, 4 * COARSE), job.step or 0.0)
     if step == job.step:
@@ -213,7 +205,8 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     try:
         stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha)
     except TooLarge:
-        return _unknown(coarse, job.alpha, job.limits)
+        levels = int(levels_of(coarse, job.alpha, job.limits))
+        return Forecast(job.alpha, _level(coarse), levels, solve_bytes(coarse, levels), np.nan, np.nan)
     seconds = now() - began
     gap, least = stage.bracket.gap, 0.0 if prepared.scale.rounded else prepared.scale.level_size
     wanted = step * min(np.sqrt(AIM * job.target.width(stage.bracket.size) / gap), 1.0) if gap > 0 else step
@@ -229,12 +222,6 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
         seconds=before + seconds * (finer if job.step else 1 + finer),
         gap=gap / finer**2 if other.scale.rounded else 0.0,
     )
-
-
-def _unknown(prepared: Prepared, alpha: float, limits: Limits) -> Forecast:
-    """Return the estimate for a solve that is too large even with coarse steps."""
-    levels = int(levels_of(prepared, alpha, limits))
-    return Forecast(alpha, _level(prepared), levels, solve_bytes(prepared, levels), np.nan, np.nan)
 
 
 def _level(prepared: Prepared) -> float:

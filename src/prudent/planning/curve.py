@@ -84,8 +84,7 @@ class Curve(Shown):
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> curve = prudent.curve(model)
+    >>> curve = prudent.curve(prudent.domains.figure_2())
     >>> curve.at(0.1).cvar, curve.plan(0.1).policy("s1")
     (10.0, 'd')
     """
@@ -125,8 +124,8 @@ class Curve(Shown):
     def points(self) -> tuple[CurvePoint, ...]:
         """The breakpoints, by alpha from ``alpha_min`` to 1; between two of them VaR and expected cost are constant.
 
-        At a breakpoint two budgets are best, and :meth:`at` takes the one with the lower expected cost.  Points are
-        computed when they are first read, or within the time limit if there is one: then fewer, if time is short.
+        At a breakpoint two budgets are best; this is the one for larger alphas, and :meth:`at` takes the one with the
+        lower expected cost.  Points are computed when they are first read, or within the time limit if there is one.
         """
         return tuple(self._read(*each) for each in self._breakpoints()) if self._listed is None else self._listed
 
@@ -220,8 +219,8 @@ class Curve(Shown):
         """
         about = {"model": self.model.name, "step": self.step, "seconds": self.seconds, "notes": self.notes}
         points = [asdict(point) for point in self._asked(alpha)]
-        if self.intervals is None:
-            points = [{name: value for name, value in point.items() if name != "nominal"} for point in points]
+        for point in points if self.intervals is None else ():
+            del point["nominal"]
         return plain({**about, "device": self.device, "points": points})
 
     def to_frame(self, alpha: Alphas | None = None) -> DataFrame:
@@ -361,10 +360,6 @@ def curve(
 ) -> Curve:
     """Return the optimal CVaR, its VaR and the lowest expected cost for every alpha from ``alpha_min`` to 1.
 
-    ``points`` of the result are the breakpoints: between two of them VaR and expected cost are constant.  At a
-    breakpoint two budgets are best; ``points`` shows the one for larger alphas, and ``at`` takes the one with the lower
-    expected cost.
-
     Parameters
     ----------
     model : SSP
@@ -375,10 +370,9 @@ def curve(
         Round the costs to multiples of this.  Costs without a common step are always rounded; the default step is so
         fine that the gap at ``alpha_min`` is about 0.001 of the distance from the lowest possible cost.
     memory, time_limit, threads, device : optional
-        The memory limit for tables, the time limit in seconds, the number of threads, and ``"gpu"`` for a GPU; see
-        :func:`prudent.solve`.  With a time limit the points are found at once, as many as the time allows, with a note
-        if some are left out.  If it does not suffice for the curve itself, the points have bounds on the optimal CVaR,
-        from a single plan, with a note; with ``uncertainty`` an error is raised.
+        As in :func:`prudent.solve`.  With a time limit the points are found at once, as many as the time allows, with a
+        note if some are left out.  If it does not suffice for the curve itself, the points have bounds on the optimal
+        CVaR, from a single plan, with a note; with ``uncertainty`` an error is raised.
     uncertainty : Intervals or float or "own", optional
         Plan for a set of models, as in :func:`prudent.solve`: points have the minimal worst-case CVaR, and their
         ``nominal`` has the policy's values in the model itself.

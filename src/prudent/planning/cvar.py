@@ -16,7 +16,7 @@ from prudent.planning.bounds import Stage, Stop, stage_of
 from prudent.planning.driver import Question, answer
 from prudent.planning.job import Job
 from prudent.planning.plans import planned, stopped_late
-from prudent.planning.refine import fair_step, many_levels
+from prudent.planning.refine import fair_step, few_levels
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
 
@@ -25,13 +25,22 @@ if TYPE_CHECKING:
 
 
 class LeastCVaR(Question[Solution]):
-    """The plan of minimal CVaR, and of lowest expected cost among those."""
+    """The plan of minimal CVaR, and of lowest expected cost among those; or the plan of another method."""
 
     focuses = True
 
-    def __init__(self, job: Job, run: "Run" = exact) -> None:
+    def __init__(self, job: Job, name: str = "exact", run: "Run" = exact) -> None:
+        """Ask a method; another one than the exact one does not aim at the optimum, so that no step is refined."""
         super().__init__(job)
-        self.run = run
+        self.name, self.run, self.refines = name, run, name == "exact"
+
+    def model(self) -> Prepared:
+        """Return the model; the tail of a plan of lowest expected cost uses a fair step if the exact one takes long."""
+        job, prepared = self.job, super().model()
+        if self.name != "expected" or job.step is not None:
+            return prepared
+        long = prepared.scale.rounded or not few_levels(prepared, job.alpha, job.limits)
+        return job.prepared(fair_step(prepared, job.alpha, job.limits)) if long else prepared
 
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
         """Run the method; if there was no time to evaluate its policy, the one at hand may be better."""
@@ -55,24 +64,6 @@ class LeastCVaR(Question[Solution]):
 def unswept(prepared: Prepared, alpha: float, stopped: str = Stop.TIME) -> Stage[Solution]:
     """Return the plan of lowest expected cost, at hand without a sweep, with its bounds on the optimal CVaR."""
     return stage_of(prepared, at_hand(prepared, alpha, stopped), alpha)
-
-
-class AskedOnce(LeastCVaR):
-    """The plan of another method, which does not aim at the optimal CVaR, so that no step is worth refining."""
-
-    refines = False
-
-    def __init__(self, job: Job, name: str, run: "Run") -> None:
-        super().__init__(job, run)
-        self.name = name
-
-    def model(self) -> Prepared:
-        """Return the model; the tail of a plan of lowest expected cost uses a fair step if the exact one takes long."""
-        job, prepared = self.job, super().model()
-        if self.name != "expected" or job.step is not None:
-            return prepared
-        long = prepared.scale.rounded or many_levels(prepared, job.alpha, job.limits)
-        return job.prepared(fair_step(prepared, job.alpha, job.limits)) if long else prepared
 
 
 class AgainstNature(Question[Solution]):
@@ -100,8 +91,7 @@ def least_cvar(job: Job) -> Stage[Solution]:
 def solve_with(job: Job, method: object) -> Plan:
     """Return the plan of a method."""
     name, run = chosen(method)
-    stage = least_cvar(job) if name == "exact" else job.kept(lambda: answer(AskedOnce(job, name, run)))
-    return planned(job, stage, name)
+    return planned(job, job.kept(lambda: answer(LeastCVaR(job, name, run))), name)
 
 
 def solve_robust(job: Job, intervals: Intervals) -> Plan:

@@ -8,24 +8,25 @@ solve; if there are many levels, the weights are sought with costs rounded to a 
 note says that it may not be.  The lower bound on the expected cost holds whatever the step.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.values.expected_cost import surely_expected
 from prudent.errors import PrudentError
-from prudent.methods.exact import Explored, explore
-from prudent.methods.expected import at_hand, evaluated
+from prudent.methods.exact import explore
+from prudent.methods.expected import evaluated
 from prudent.methods.mean_cvar import TASK
 from prudent.methods.solution import Solution
 from prudent.methods.within_limit import Limit, Room, stopping
 from prudent.planning.bounds import Bracket, Stage, Target, bracket_below, stage_of
+from prudent.planning.cvar import LeastCVaR
 from prudent.planning.driver import Question, answer
 from prudent.planning.job import Job
 from prudent.planning.options import Options
-from prudent.planning.plans import plan_of
-from prudent.planning.refine import finer_step, first_step, short_step
+from prudent.planning.plans import planned
+from prudent.planning.refine import finer_step, short_step
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.tables import certain, number
@@ -47,43 +48,7 @@ SHARE, NARROWER = 0.25, 1 / 16
 part of the first."""
 
 
-@dataclass(frozen=True)
-class Cap:
-    """How much CVaR the user accepts to lower the expected cost."""
-
-    slack: float | None  # above the optimal CVaR, relative to its size
-    more: float | None  # above the optimal CVaR, in the user's units
-    most: float | None  # the limit itself
-    randomise: bool
-
-    def limits(self, optimum: Bracket) -> tuple[float, float]:
-        """Return the lowest and the highest limit on CVaR that the bounds on the optimal one allow for."""
-        at = [optimum.lower, optimum.upper, *([0.0] if optimum.straddles else [])]
-        found = [self.limit(value) for value in at]
-        return min(found), max(found)
-
-    def limit(self, optimum: float) -> float:
-        """Return the limit on CVaR, given the optimal one."""
-        if self.most is not None:
-            return self.most
-        return optimum + (self.more if self.more is not None else (self.slack or 0.0) * abs(optimum))
-
-
-def cap_of(asked: Options) -> Cap | None:
-    """Return the limit on CVaR that the options give, or None."""
-    given = asked.slack, asked.absolute_slack, asked.max_cvar
-    return None if given == (None, None, None) else Cap(*given, asked.randomise)
-
-
-@dataclass(frozen=True)
-class _Safest:
-    """The plan of minimal CVaR, and the sweeps that found it; None if the plan is only the one at hand."""
-
-    explored: Explored | None
-    solution: Solution
-
-
-def solve_within(job: Job, cap: Cap) -> Plan:
+def solve_within(job: Job, asked: Options) -> Plan:
     """Return the best plan found with a CVaR up to a limit.
 
     A gap that the user gives is one of the expected cost.  Part of it may stay open at any step, because the best plan
@@ -91,14 +56,14 @@ def solve_within(job: Job, cap: Cap) -> Plan:
     """
     with job.limits:
         job = replace(job, base=job.prepared(job.step))
-    safest = _plain(job, cap, PLAIN)
-    if safest.stopped == "time" and cap.limits(safest.bracket)[0] < safest.bracket.upper:  # a finer step may keep it
-        safest = _plain(job, cap, 2 * PLAIN)
-    bracket, optimum = safest.bracket, safest.found.solution
-    most, upto = cap.limits(bracket)
-    exact = bracket.closed and not safest.prepared.scale.rounded and safest.found.explored is not None
+    safest = _plain(job, asked, PLAIN)
+    if safest.stopped == "time" and _limits(asked, safest.bracket)[0] < safest.bracket.upper:
+        safest = _plain(job, asked, 2 * PLAIN)  # a finer step may keep the limit
+    bracket, optimum = safest.bracket, safest.found
+    most, upto = _limits(asked, bracket)
+    exact = bracket.closed and not safest.prepared.scale.rounded and optimum.explored is not None
     if exact:  # then the plan attains the optimum
-        most = upto = cap.limit(safest.prepared.scale.in_units(optimum.cvar))
+        most = upto = _limit(asked, safest.prepared.scale.in_units(optimum.cvar))
     if most < bracket.lower - FORGIVEN * (bracket.size if np.isfinite(bracket.size) else abs(bracket.lower)):
         raise PrudentError(
             f"max_cvar is {most:.9g}; no plan has a CVaR that low. The optimal CVaR is {_shown(bracket)}; raise "
@@ -109,13 +74,12 @@ def solve_within(job: Job, cap: Cap) -> Plan:
     found = _stage(safest, replace(optimum, expected_lower=least), safest.stopped)
     cheapest = found.bracket.closed  # then no plan has a lower expected cost
     if kept and not (cheapest or optimum.stopped or safest.stopped == "interrupted"):
-        limit = Limit(most if exact else max(most, bracket.upper), upto, cap.randomise)
+        limit = Limit(most if exact else max(most, bracket.upper), upto, asked.randomise)
         with job.limits:
             found = _attempt(job, safest, limit)
             if job.target.said and job.step is None and not (found.stopped or job.target.reached(found.bracket)):
                 found = _finer(job, found, limit)
-    stage = replace(found.holding(found.found, bracket), seconds=job.seconds)
-    plan = plan_of(job.model, "exact", job.alpha, stage, Target(), job.limits)
+    plan = planned(replace(job, target=Target()), replace(found, bracket=bracket))
     plan = limited(plan, most, job.target, interrupted=found.stopped == "interrupted")
     if not kept:
         own = f"the CVaR of this plan is at most {bracket.upper:.9g}"
@@ -126,44 +90,49 @@ def solve_within(job: Job, cap: Cap) -> Plan:
         plan = replace(plan, status=status, notes=(*plan.notes, note))
     if found.found.policy is optimum.policy and (found.stopped or not kept):
         note = "stopped before the limit on CVaR could be used; " if found.stopped else ""
-        aim = "lowest expected cost" if safest.found.explored is None else "minimal CVaR"
+        aim = "lowest expected cost" if optimum.explored is None else "minimal CVaR"
         return replace(plan, notes=(*plan.notes, f"{note}this is a plan for the {aim}"))
     return replace(plan, notes=(*plan.notes, _bought(plan, optimum, safest.prepared, known=Target().reached(bracket))))
 
 
-class _Plain(Question[_Safest]):
-    """The optimal CVaR, bounded as a plain solve does, with the plan that attains it."""
-
-    def first_step(self, prepared: Prepared) -> float:
-        """Return a fair step for the gap."""
-        return first_step(prepared, self.job.alpha, self.job.target, self.job.limits)
-
-    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[_Safest]:
-        """Sweep the budgets."""
-        alpha, explored = self.job.alpha, explore(prepared, self.job.alpha, limits)
-        found = explored.solution(alpha, limits=limits.for_the_rest)
-        solution = evaluated(prepared, alpha, found)
-        safest = _Safest(explored if solution is found else None, solution)
-        return stage_of(prepared, solution, alpha).holding(safest)
-
-    def at_hand(self, stopped: Stopped) -> Stage[_Safest]:
-        """Return the plan of lowest expected cost."""
-        prepared, alpha = self.job.prepared(self.job.step), self.job.alpha
-        solution = at_hand(prepared, alpha, stopped.reason)
-        return stage_of(prepared, solution, alpha).holding(_Safest(None, solution))
+def _limits(asked: Options, optimum: Bracket) -> tuple[float, float]:
+    """Return the lowest and the highest limit on CVaR that the bounds on the optimal one allow for."""
+    at = [optimum.lower, optimum.upper, *([0.0] if optimum.straddles else [])]
+    found = [_limit(asked, value) for value in at]
+    return min(found), max(found)
 
 
-def _plain(job: Job, cap: Cap, share: float) -> Stage[_Safest]:
+def _limit(asked: Options, optimum: float) -> float:
+    """Return the limit on CVaR that the options give, given the optimal one."""
+    if asked.max_cvar is not None:
+        return asked.max_cvar
+    return optimum + (asked.absolute_slack or (asked.slack or 0.0) * abs(optimum))
+
+
+class _Plain(LeastCVaR):
+    """The plan of minimal CVaR as a plain solve finds it, with the sweeps of all budgets."""
+
+    focuses = False
+
+    def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
+        """Sweep the budgets; a plan at hand comes without sweeps."""
+        explored = explore(prepared, self.job.alpha, limits)
+        found = explored.solution(self.job.alpha, limits=limits.for_the_rest)
+        found = evaluated(prepared, self.job.alpha, replace(found, explored=explored))
+        return stage_of(prepared, found, self.job.alpha)
+
+
+def _plain(job: Job, asked: Options, share: float) -> Stage[Solution]:
     """Bound the optimal CVaR as a plain solve does, in a share of the time; more closely if the limit needs it."""
     time, spent = job.limits.time_limit, job.seconds
     limits = job.limits if time is None else replace(job.limits, time_limit=spent + share * (time - spent))
 
-    def bounded(target: Target) -> Stage[_Safest]:
-        return answer(_Plain(replace(job, target=target, limits=limits)))
+    def bounded(target: Target) -> Stage[Solution]:
+        return answer(_Plain(replace(job, target=target, limits=limits, tell=None)))
 
     with limits:
         stage = bounded(job.target if job.target.exact else Target())
-        above = cap.limits(stage.bracket)[0] - stage.bracket.lower
+        above = _limits(asked, stage.bracket)[0] - stage.bracket.lower
         if limits.interruption.asked:
             return replace(stage, stopped="interrupted")
         if stage.stopped or job.step is not None or not 0 < above < stage.bracket.gap / SHARE:
@@ -172,9 +141,9 @@ def _plain(job: Job, cap: Cap, share: float) -> Stage[_Safest]:
         return finer if finer.bracket.gap < stage.bracket.gap else stage
 
 
-def _attempt(job: Job, safest: Stage[_Safest], limit: Limit) -> Stage[Solution]:
+def _attempt(job: Job, safest: Stage[Solution], limit: Limit) -> Stage[Solution]:
     """Find the best policy within the limit at one step; ``safest`` is the plan of minimal CVaR at that step."""
-    explored, optimum = safest.found.explored, safest.found.solution
+    optimum, explored = safest.found, safest.found.explored
     assert explored is not None, "a plan at hand is not improved upon"
     here = Room.of(explored, job.alpha, job.limits, limit, safest.bracket.upper)
     stopped = stopping(lambda: _search(job, here, limit, safest))
@@ -186,7 +155,7 @@ def _attempt(job: Job, safest: Stage[_Safest], limit: Limit) -> Stage[Solution]:
     return _stage(safest, found, stopped or safest.stopped)
 
 
-def _search(job: Job, here: Room, limit: Limit, safest: Stage[_Safest]) -> None:
+def _search(job: Job, here: Room, limit: Limit, safest: Stage[Solution]) -> None:
     """Try the weights that decide; if there are many levels, seek them with costs rounded to a coarser step."""
     levels, scale = len(here.weighing.explored.swept.excess), safest.prepared.scale
     near, weights = False, list[float]()
@@ -224,8 +193,8 @@ class _Finer(Question[Solution]):
         explored = explore(prepared, job.alpha, limits)
         if explored.stopped:
             raise Stopped(explored.stopped, TASK)
-        solution = explored.solution(job.alpha, limits=limits)
-        stage = stage_of(prepared, solution, job.alpha).holding(_Safest(explored, solution))
+        solution = replace(explored.solution(job.alpha, limits=limits), explored=explored)
+        stage = stage_of(prepared, solution, job.alpha)
         if prepared.scale.rounded and stage.bracket.upper > self.limit.allowed:  # nothing at this step surely keeps it
             return self.before
         return _attempt(job, stage, self.limit)
@@ -245,13 +214,12 @@ def _finer(job: Job, before: Stage[Solution], limit: Limit) -> Stage[Solution]:
     return replace(after.better(before), stopped=after.stopped)
 
 
-def _stage(safest: Stage[_Safest], solution: Solution, stopped: str) -> Stage[Solution]:
+def _stage(safest: Stage[Solution], solution: Solution, stopped: str) -> Stage[Solution]:
     """Return a solution as a stage, with its bracket on the expected cost."""
     prepared, expected = safest.prepared, safest.prepared.scale.in_units(solution.expected)
     lower = min(bracket_below(prepared, solution.expected_lower), expected)
-    return replace(
-        safest.holding(solution, Bracket(lower, expected, prepared.scale.resolution)), stopped=stopped, needs=np.nan
-    )
+    mean = Bracket(lower, expected, prepared.scale.resolution)
+    return replace(safest, found=solution, bracket=mean, stopped=stopped, needs=np.nan)
 
 
 def limited(plan: Plan, limit: float, target: Target, *, interrupted: bool) -> Plan:

@@ -23,10 +23,11 @@ from prudent.errors import Defect, TooLarge
 from prudent.planning.bounds import Found, Stage, Stop, Target
 from prudent.planning.job import VALUES, Job
 from prudent.planning.refine import (
+    CELLS,
     COMMON,
     MARGIN,
-    affordable,
-    cells_of,
+    MODEST,
+    PER_SECOND,
     coarser_step,
     endless,
     finer_step,
@@ -100,6 +101,13 @@ class Course(Generic[Found]):
         self.question, self.job = question, question.job
         self.exact = question.model()  # exact unless the user gave a step, or costs have no common one
         self.lacking = Stop.WORK  # what exact costs would take too much of
+        rounded, target = self.exact.scale.rounded, self.job.target
+        self.common = (
+            0.0 if rounded else self.exact.scale.level_size
+        )  # the common step of the costs; 0 if there is none
+        self.focusable = question.focuses and self.exact.acyclic
+        self.whole = target.exact and not self.focusable  # only a sweep of all budgets finds the optimum asked for
+        self.aim = Target() if target.exact and not rounded else target  # the gap to reach while costs are rounded
 
     def run(self) -> Stage[Found]:
         """Ask at the steps that the costs, the gap and the limits call for."""
@@ -111,38 +119,19 @@ class Course(Generic[Found]):
             return self._attempt(self.exact, self.job.limits)
         if self.exact.scale.rounded:
             return self._rounded(self.question.first_step(self.exact))
-        if self._whole and self.job.limits.time_limit is not None:
+        if self.whole and self.job.limits.time_limit is not None:
             step = self.question.first_step(self.exact)
             if self._saves(step):
                 return self._in_time_left(self._rounded(step))
         return self._exact_or_rounded()
 
-    @property
-    def _common(self) -> float:
-        """The common step of the costs; 0 if there is none."""
-        return 0.0 if self.exact.scale.rounded else self.exact.scale.level_size
-
-    @property
-    def _focusable(self) -> bool:
-        return self.question.focuses and self.exact.acyclic
-
-    @property
-    def _whole(self) -> bool:
-        """Whether the user insists on the optimum, and only a sweep of all budgets finds it."""
-        return self.job.target.exact and not self._focusable
-
-    @property
-    def _aim(self) -> Target:
-        """The gap to reach while costs are rounded, even if the exact optimum is asked for in the end."""
-        return Target() if self.job.target.exact and not self.exact.scale.rounded else self.job.target
-
     def _saves(self, step: float) -> bool:
         """Return whether a step is so much larger than the common one that rounding to it saves work."""
-        return step >= COMMON * self._common
+        return step >= COMMON * self.common
 
     def _close(self, stage: Stage[Found]) -> bool:
         """Return whether a stage reaches the gap or is known up to rounding errors, or finer ones might never be."""
-        return stage.bracket.closed or self._aim.reached(stage.bracket) or endless(stage, self._aim)
+        return stage.bracket.closed or self.aim.reached(stage.bracket) or endless(stage, self.aim)
 
     def _attempt(self, prepared: Prepared, limits: Limits) -> Stage[Found]:
         began = now()
@@ -155,7 +144,7 @@ class Course(Generic[Found]):
         if stage is not None and (stage.stopped != self.lacking or self._close(stage)):
             return stage
         step = self.question.first_step(self.exact)
-        if self._whole or not self._saves(step):
+        if self.whole or not self._saves(step):
             if refused is not None:
                 raise refused
             stage = stage or self._attempt(self.exact, self.job.limits)
@@ -165,7 +154,7 @@ class Course(Generic[Found]):
             best = self._rounded(step, stage)
         except TooLarge as error:
             raise (refused or error) from None
-        if self._focusable and best.prepared.scale.rounded:
+        if self.focusable and best.prepared.scale.rounded:
             best = self._focused(best)
         if not best.prepared.scale.rounded:
             return best
@@ -213,12 +202,12 @@ class Course(Generic[Found]):
             if stopped or stalled or unbounded or self._close(best) or not stage.prepared.scale.rounded:
                 break
             step, stopped, needs = finer_step(
-                stage, self._aim, limits, self._common, self.question.order, base=self.exact
+                stage, self.aim, limits, self.common, self.question.order, base=self.exact
             )
             if stopped:
                 break
             self.question.tell(best)
-        far = not (stopped or self._aim.reached(best.bracket)) and endless(best, self._aim)
+        far = not (stopped or self.aim.reached(best.bracket)) and endless(best, self.aim)
         needs = math.nan if self.job.target.exact else needs
         return replace(best, stopped=stopped or best.stopped, needs=needs, notes=(FAR,) if far else ())
 
@@ -242,8 +231,8 @@ class Course(Generic[Found]):
             return best
         self.question.tell(best)
         try:
-            focus = focus_on(self.exact, self.job.alpha, upper, cells_of(upper), limits)
-            if focus is None or not (exact or affordable(focus.work, limits)):
+            focus = focus_on(self.exact, self.job.alpha, upper, max(int(upper / CELLS), 2), limits)
+            if focus is None or not (exact or focus.work <= min(MODEST, PER_SECOND * limits.left)):
                 return best
             stage = self.question.focused(self.exact, focus)
         except ENDS as error:
@@ -261,5 +250,5 @@ class Course(Generic[Found]):
             lacks = f"more {self.lacking} than the limit allows"
             first = "raise memory= and " if self.lacking == Stop.MEMORY else "raise time_limit= and "
         return (
-            f"the common step of the costs, {self._common:g}, would take {lacks}; to use it, {first}set gap=0 (--gap 0)"
+            f"the common step of the costs, {self.common:g}, would take {lacks}; to use it, {first}set gap=0 (--gap 0)"
         )

@@ -54,10 +54,8 @@ def evaluate(
     tolerance : float
         On models with cycles a run may have any number of steps.  The distribution is cut when at most this probability
         belongs to unfinished runs; so is a long distribution on other models.  ``missing`` is the probability cut off.
-    memory : int or str, optional
-        The memory limit, in bytes or as ``"2GB"``; by default 80% of the free memory.
-    time_limit : float, optional
-        The time limit in seconds, approximately; exceeding it is an error.
+    memory, time_limit : optional
+        As in :func:`prudent.solve`; exceeding one is an error.
     device : str
         ``"gpu"`` finds the values of states there if the model has cycles and each has a cost; see
         :func:`prudent.solve`.  The distribution is found on the CPU.
@@ -136,9 +134,8 @@ def simulate(
     time_limit : float, optional
         The time limit in seconds, approximately; exceeding it is an error.
     executor : Executor, optional
-        Workers that simulate the runs instead of threads: a process pool of ``concurrent.futures``, that of a Dask
-        client (``client.get_executor()``), or one of ``mpi4py.futures``.  A function must be one that can be sent to
-        them.
+        Workers that simulate the runs instead of threads, as in :func:`prudent.study`.  A function must be one that can
+        be sent to them.
 
     Examples
     --------

@@ -1,9 +1,8 @@
 """The states that a search has expanded so far, and the bounds it assumes for the rest.
 
 Values of the heuristic h are rounded down to the common step of the costs, which the model then keeps.  h must be at
-most 0 at goals, and at most the lowest expected cost known from plans that stay in the explored part; otherwise it is
-rejected.  In states that were not expanded, a given h is trusted, whatever its value: costs not yet seen may be
-negative.  Without one, h is 0, and costs are assumed not to be negative; a negative cost that is met is rejected.
+most 0 at goals, and at most the lowest expected cost known from plans that stay in the explored part; in states that
+were not expanded it is trusted.  Without one, h is 0, and costs are assumed not to be negative.
 
 If getting stuck has a price, it is paid only in states from which no goal can be reached.  That a state is one of these
 is known once all its descendants are expanded.  Until then it is *in doubt* if no known goal can be reached from it: a

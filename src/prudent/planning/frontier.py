@@ -1,9 +1,9 @@
 """The trade-off between expected cost and CVaR.
 
-The *supported* points are those that are best for some weight of CVaR against expected cost.  They are found by
-dichotomy: the weight at which two neighbours are equally good either yields a better point between them or shows that
-there is none (:mod:`prudent.methods.mean_cvar`).  One end is the minimal CVaR among policies of lowest expected cost,
-the other the lowest expected cost among policies of minimal CVaR.
+The points, each best for some weight of CVaR against expected cost, are found by dichotomy: the weight at which two
+neighbours are equally good either yields a better point between them or shows that there is none
+(:mod:`prudent.methods.mean_cvar`).  One end is the minimal CVaR among policies of lowest expected cost, the other the
+lowest expected cost among policies of minimal CVaR.
 """
 
 from contextlib import suppress
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from prudent.engine.prepared import Prepared
 from prudent.errors import PrudentError, as_number, whole_number
 from prudent.methods.mean_cvar import CLOSED, TASK, Found, Weighing, beneath
 from prudent.methods.solution import Solution
@@ -32,7 +31,7 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
-from prudent.runtime.tables import DataFrame, Shown, Table, at_least, at_most, certain, frame, number, plain
+from prudent.runtime.tables import Numbers, Table, at_least, at_most, certain, number
 
 STATUS = {
     "within_gap": "no policy lies below the points and the lines between them by more than the tolerance",
@@ -61,14 +60,13 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Frontier(Shown):
+class Frontier(Numbers):
     """Points of the trade-off between expected cost and CVaR; the result of :func:`prudent.frontier`.
 
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> frontier = prudent.frontier(model, alpha=0.1)
+    >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
     >>> [(round(point.expected, 9), round(point.cvar, 9)) for point in frontier.points]
     [(1.9, 14.5), (4.06, 10.0)]
     """
@@ -102,11 +100,6 @@ class Frontier(Shown):
         >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
         >>> frontier.plan(0)
         <Plan for figure-2, exact, alpha 0.1: optimal, CVaR 14.5 (optimal 10.0 to 14.5), VaR 10, expected cost 1.9>
-        >>> print(frontier.plan(-1).decisions())
-        state  spent      action
-        s0     0          a
-        s1     0          d
-        s2     0 or more  b
         """
         n = len(self.points)
         if isinstance(i, bool) or not isinstance(i, int | np.integer) or not -n <= i < n:
@@ -132,42 +125,20 @@ class Frontier(Shown):
         --------
         >>> import prudent
         >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
-        >>> [(round(point.expected, 6), round(point.cvar, 6)) for point in frontier.points]
-        [(1.9, 14.5), (4.06, 10.0)]
-        >>> round(frontier.least_expected(12), 6)
+        >>> round(frontier.least_expected(12), 6)  # between the two points of this frontier
         3.1
         """
         if max_cvar < self.lower:
             return float("inf")  # there is no such policy
         return max(float(beneath(np.array(bound), weight, max_cvar)) for weight, bound in self.lines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as ``prudent frontier --json`` prints them; unknown and infinite numbers are None.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
-        >>> [round(point["cvar"], 6) for point in frontier.to_dict()["points"]]
-        [14.5, 10.0]
-        """
+    def _content(self) -> dict[str, Any]:
         about = {name: getattr(self, name) for name in ("alpha", "status", "lower", "gap", "step", "seconds", "notes")}
         points = [{"expected": point.expected, "cvar": point.cvar} for point in self.points]
-        return plain({"model": self.model.name, **about, "points": points})
+        return {"model": self.model.name, **about, "points": points}
 
-    def to_frame(self) -> DataFrame:
-        """Return ``expected`` and ``cvar`` of the points as a data frame (extra ``frame``).
-
-        Examples
-        --------
-        >>> import prudent
-        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
-        >>> frontier.to_frame()
-           expected  cvar
-        0      1.90  14.5
-        1      4.06  10.0
-        """
-        return frame({name: np.array([getattr(p, name) for p in self.points]) for name in ("expected", "cvar")})
+    def _columns(self) -> dict[str, Any]:
+        return {name: np.array([getattr(point, name) for point in self.points]) for name in ("expected", "cvar")}
 
     def table(self) -> Table:
         """Return what ``prudent frontier`` prints: the points, and what each step of safety costs.
@@ -176,10 +147,8 @@ class Frontier(Shown):
         --------
         >>> import prudent
         >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
-        >>> frontier.table().head
-        ('expected cost', 'CVaR', 'extra expected cost per unit of CVaR saved')
-        >>> frontier.table().rows
-        (('1.9', '14.5', ''), ('4.06', '10', '0.48'))
+        >>> frontier.table().head, frontier.table().rows[1]
+        (('expected cost', 'CVaR', 'extra expected cost per unit of CVaR saved'), ('4.06', '10', '0.48'))
         """
         prices = [(b.expected - a.expected) / (a.cvar - b.cvar) for a, b in pairwise(self.points)]
         paid = ["", *(f"{price:,.4g}" for price in prices)]
@@ -193,12 +162,7 @@ class Frontier(Shown):
             tuple((*self._shown(p), price) for p, price in zip(self.points, paid, strict=True)),
             "ddd",
             head=("expected cost", "CVaR", "extra expected cost per unit of CVaR saved"),
-            notes=(
-                below,
-                f"no plan's CVaR is below {lower}",
-                f"{self.status}: {self.message}",
-                *self.notes,
-            ),
+            notes=(below, f"no plan's CVaR is below {lower}", f"{self.status}: {self.message}", *self.notes),
         )
 
     def __repr__(self) -> str:
@@ -247,9 +211,8 @@ def frontier(
     step : float, optional
         Round the costs to multiples of this; costs without a common step are always rounded.
     memory, time_limit, threads : optional
-        The memory limit for tables, the time limit in seconds, and the number of threads; see :func:`prudent.solve`.
-        If the time limit is reached between two points, the points found so far are returned; if before the first
-        one, a single plan with bounds, whose expected cost and CVaR may be unknown.
+        As in :func:`prudent.solve`.  At the time limit the points found so far are returned; if there is none, a single
+        plan with bounds, whose expected cost and CVaR may be unknown.
 
     Examples
     --------
@@ -268,34 +231,32 @@ def frontier(
             weighing = Weighing(explored(job, TASK, chance_step), alpha, job.limits)
         except Stopped as stopped:
             return _unswept(job, only_at_hand(job, stopped))
-        prepared, found = weighing.prepared, [weighing.valued(weighing.safest)]
+        prepared, lines, found = weighing.prepared, weighing.lines, [weighing.valued(weighing.safest)]
+        enough, ended, closed = 0.0, "", set[tuple[float, float]]()
         try:
             found = _undominated([weighing.valued(weighing.cheapest), *found])
-        except Stopped as stopped:
-            weighing.stopped = stopped.reason
-        enough = tolerance * (found[-1].expected - found[0].expected)
-        closed: set[tuple[float, float]] = set()
-        with Progress("weighing expected cost and CVaR", total=most, unit="weights") as progress:
-            for tried in range(most + 1):
-                left, right, gap = _widest(found, weighing.lines, closed)
-                if gap <= enough or tried == most or weighing.stopped:
-                    break
-                weight = (right.expected - left.expected) / (left.cvar - right.cvar)
-                try:
+            enough = tolerance * (found[-1].expected - found[0].expected)
+            with Progress("weighing expected cost and CVaR", total=most, unit="weights") as progress:
+                for tried in range(most):
+                    left, right, gap = _widest(found, lines, closed)
+                    if gap <= enough:
+                        break
+                    weight = (right.expected - left.expected) / (left.cvar - right.cvar)
                     between = weighing.weigh(weight)
-                except Stopped as stopped:
-                    weighing.stopped = stopped.reason
-                    break
-                if between.value(weight) < left.value(weight) * (1 - CLOSED):
-                    found = _undominated([*found, between])
-                else:
-                    closed.add((left.cvar, right.cvar))
-                progress.at(tried)
-        gap = _missed(found, weighing.lines)
+                    if between.value(weight) < left.value(weight) * (1 - CLOSED):
+                        found = _undominated([*found, between])
+                    else:
+                        closed.add((left.cvar, right.cvar))
+                    progress.at(tried)
+        except Stopped as stopped:
+            ended = stopped.reason
+        # How far an expected cost may be below the points, or below the straight lines between them.
+        below = (point.expected - max(bound - weight * point.cvar for weight, bound in lines) for point in found)
+        gap = max(_widest(found, lines, set())[2], *below, 0.0)
         rest = job.limits.for_the_rest
         points = tuple(_point(weighing, point, rest) for point in found)
     notes = tuple(f"{note}; CVaRs are estimates, and plan(i) has their bounds" for note in prepared.scale.notes)
-    if weighing.stopped == Stop.TIME:
+    if ended == Stop.TIME:
         notes += (stopped_late(job.limits),)
     cheapest = max(abs(points[0].expected), prepared.scale.level_size) / prepared.scale.level_size
     status = "within_gap" if gap <= enough * (1 + CLOSED) + CLOSED * cheapest else "gap_not_reached"
@@ -303,10 +264,11 @@ def frontier(
         model=model,
         alpha=alpha,
         points=points,
-        lines=tuple((weight, _line(prepared, weight, bound)) for weight, bound in weighing.lines),
+        # Expected cost and CVaR are both measured from best luck.
+        lines=tuple((m, (1 + m) * bracket_below(prepared, bound / (1 + m))) for m, bound in lines),
         lower=bracket_below(prepared, weighing.explored.lower(alpha)),
         gap=gap * prepared.scale.level_size,
-        status="interrupted" if weighing.stopped == "interrupted" else status,
+        status="interrupted" if ended == Stop.INTERRUPTED else status,
         step=prepared.scale.step,
         seconds=job.seconds,
         notes=(*model.notes, *notes),
@@ -337,12 +299,6 @@ def _widest(
         if gap > widest[2]:
             widest = left, right, gap
     return widest
-
-
-def _missed(found: list[Found], lines: list[tuple[float, float]]) -> float:
-    """Return how far an expected cost may be below the points, or below the straight lines between them."""
-    at_points = [point.expected - max(bound - weight * point.cvar for weight, bound in lines) for point in found]
-    return max(_widest(found, lines, set())[2], *at_points, 0.0)
 
 
 def _undominated(found: list[Found]) -> list[Found]:
@@ -378,8 +334,3 @@ def _point(weighing: Weighing, found: Found, limits: Limits) -> FrontierPoint:
         with suppress(Stopped):
             cvar = min(cvar, own_tail(policy, weighing.explored.expected, cvar, weighing.alpha, limits=limits).cvar)
     return FrontierPoint(prepared.scale.in_units(found.expected), prepared.scale.in_units(cvar), policy)
-
-
-def _line(prepared: Prepared, weight: float, bound: float) -> float:
-    """Convert the bound of a line to the user's units; expected cost and CVaR are both measured from best luck."""
-    return (1 + weight) * bracket_below(prepared, bound / (1 + weight))

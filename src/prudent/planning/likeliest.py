@@ -2,10 +2,9 @@
 
 With R(s) the greatest probability that a run from s reaches a goal, and F(s) = 1 - R(s) the least that it fails
 (:mod:`prudent.engine.values.reachability`), a plan attains R(start) if and only if, wherever runs can be, it plays only
-actions that attain R, and surely reaches a goal or a state from which no goal can be reached.  (Under such actions R of
-the state is a martingale.  If a run continues forever with R above 0, the probability of a goal tends to 0 though R
-does not, so some plan does better.)  So these plans are the proper policies of a model with these actions alone, in
-which a run that can no longer reach a goal pays a price and ends.
+actions that attain R, and surely reaches a goal or a state from which no goal can be reached: under such actions R of
+the state is a martingale.  So these plans are the proper policies of a model with these actions alone, in which a run
+that can no longer reach a goal pays a price and ends.
 
 *Ties.*  An action attains R if it loses at most the tolerance, relative to R or to F, whichever is smaller.  Then the
 worst of all plans that are left must have the same probability, to 1e-9; if not, the tolerance is lowered.

@@ -15,15 +15,7 @@ from prudent.errors import PrudentError
 from prudent.methods.exact import explore
 from prudent.methods.expected import at_hand
 from prudent.methods.mean_cvar import Weighing
-from prudent.methods.objectives import (
-    Achieved,
-    Exceedance,
-    Excess,
-    MeanPlusCVaR,
-    Objective,
-    ValueAtRisk,
-    WorstCase,
-)
+from prudent.methods.objectives import Achieved, Exceedance, Excess, MeanPlusCVaR, Objective, ValueAtRisk, WorstCase
 from prudent.methods.over_budget import SWEEPING, TINY, exceeding, least_excess
 from prudent.methods.solution import Solution
 from prudent.methods.worst_case import worst_case

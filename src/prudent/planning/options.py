@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from prudent.errors import PrudentError, as_number
 from prudent.methods.objectives import Objective
@@ -42,16 +42,16 @@ def _goal(name: str, value: Any) -> str:
     return str(value)
 
 
-def _method(name: str, value: Any) -> Any:
-    chosen(value)
-    return value
-
-
 def _objective(name: str, value: Any) -> Objective:
     if not isinstance(value, Objective):
         call = "; call it" if isinstance(value, type) else ""
         kinds = "Exceedance(budget), Excess(budget), ValueAtRisk(), MeanPlusCVaR(weight) or WorstCase()"
         raise PrudentError(f"objective is {value!r}; it must be {kinds}{call}")
+    return value
+
+
+def _method(name: str, value: Any) -> Any:
+    chosen(value)
     return value
 
 
@@ -97,9 +97,40 @@ class Options:
             read = each.metadata["read"]
             if read is not None and self.given(each.name):
                 object.__setattr__(self, each.name, read(each.name, getattr(self, each.name)))
-        for rule in RULES:
-            if rule.broken(self):
-                raise PrudentError(rule.message.format(method=self.method_name))
+        self._refuse_combinations()
+
+    def _refuse_combinations(self) -> None:
+        """Refuse options that do not go together."""
+        limits, objective = [name for name in LIMITS if self.given(name)], self.given("objective")
+        method, own = self.given("method"), f"method 'exact', not {self.method_name!r}"
+        more = method or limits or objective or self.given("checkpoint") or self.given("goal")
+        for wrong, why in (
+            (
+                self.randomise and not limits,
+                "randomise needs a limit on CVaR, without which it gains nothing; give slack, absolute_slack or "
+                "max_cvar",
+            ),
+            (len(limits) > 1, "slack, absolute_slack and max_cvar exclude each other; give only one of them"),
+            (limits and method, f"slack, absolute_slack and max_cvar need {own}"),
+            (
+                self.given("uncertainty") and more,
+                "uncertainty needs method 'exact' and CVaR as the objective; remove other methods, limits on CVaR, "
+                "objectives, checkpoints and goal='likeliest'",
+            ),
+            (objective and limits, "objective excludes slack, absolute_slack and max_cvar; give only one of them"),
+            (objective and method, f"objective needs {own}"),
+            (
+                self.given("checkpoint") and (limits or objective),
+                "checkpoint works only for the minimal CVaR; remove the limit on CVaR or the objective",
+            ),
+            (
+                self.given("dead_end_cost") and "goal" in taken_by(self.verb) and not self.given("goal"),
+                "dead_end_cost is the price of a failed run under goal='likeliest'; to weigh it like any other cost, "
+                "give it to prudent.amend instead",
+            ),
+        ):
+            if wrong:
+                raise PrudentError(why)
 
     @classmethod
     def of(cls, verb: str, arguments: Mapping[str, Any]) -> "Options":
@@ -135,56 +166,3 @@ TABLE = tuple(each for each in fields(Options) if "verbs" in each.metadata)
 def taken_by(verb: str) -> tuple[str, ...]:
     """Return the names of a verb's options."""
     return tuple(each.name for each in TABLE if verb in each.metadata["verbs"])
-
-
-class Rule(NamedTuple):
-    """What some options exclude or need; without either they exclude each other."""
-
-    options: tuple[str, ...]
-    message: str
-    excludes: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
-
-    def broken(self, asked: Options) -> bool:
-        """Return whether these options were given and break the rule, if their verb takes what they need."""
-        given = [name for name in self.options if asked.given(name)]
-        if self.excludes:
-            return bool(given) and any(map(asked.given, self.excludes))
-        if self.needs:
-            return bool(given) and not any(map(asked.given, self.needs)) and self.needs[0] in taken_by(asked.verb)
-        return len(given) > 1
-
-
-RULES = (
-    Rule(
-        ("randomise",),
-        "randomise needs a limit on CVaR, without which it gains nothing; give slack, absolute_slack or max_cvar",
-        needs=LIMITS,
-    ),
-    Rule(LIMITS, "slack, absolute_slack and max_cvar exclude each other; give only one of them"),
-    Rule(LIMITS, "slack, absolute_slack and max_cvar need method 'exact', not {method!r}", excludes=("method",)),
-    Rule(
-        ("uncertainty",),
-        "uncertainty needs method 'exact' and CVaR as the objective; remove other methods, limits on CVaR, "
-        "objectives, checkpoints and goal='likeliest'",
-        excludes=("method", *LIMITS, "objective", "checkpoint", "goal"),
-    ),
-    Rule(
-        ("objective",),
-        "objective excludes slack, absolute_slack and max_cvar; give only one of them",
-        excludes=LIMITS,
-    ),
-    Rule(("objective",), "objective needs method 'exact', not {method!r}", excludes=("method",)),
-    Rule(
-        ("checkpoint",),
-        "checkpoint works only for the minimal CVaR; remove the limit on CVaR or the objective",
-        excludes=(*LIMITS, "objective"),
-    ),
-    Rule(
-        ("dead_end_cost",),
-        "dead_end_cost is the price of a failed run under goal='likeliest'; to weigh it like any other cost, give it "
-        "to prudent.amend instead",
-        needs=("goal",),
-    ),
-)
-"""What does not go together, in the order in which it is checked."""

@@ -1,9 +1,8 @@
 """The steps to which costs are rounded: which one first, which one next, and whether to round at all.
 
-If costs have a common step and the exact optimum takes modest work, they are not rounded.  Otherwise a first, coarse
-solve shows the gap between the bounds at its step.  The gap on CVaR shrinks about with the square of the step (that on
-a probability with the step itself), and the work grows as the step shrinks.  So the coarse solve shows which step is
-fine enough, and costs little compared with the last one.  The common step, if there is one, is the last of all.
+A first, coarse solve shows the gap between the bounds at its step.  The gap on CVaR shrinks about with the square of
+the step (that on a probability with the step itself), and the work grows as the step shrinks.  So the coarse solve
+tells which step is fine enough, and costs little compared with the last one, at the common step if there is one.
 """
 
 import math
@@ -63,28 +62,9 @@ COMMON = 2
 
 
 def modest(prepared: Prepared, alpha: float, most: float = np.inf, limits: Limits = UNLIMITED) -> bool:
-    """Return whether the exact optimum takes modest work, or so few levels that rounding would not save much.
-
-    Without cycles only little work counts as modest, since larger work can be focused on what matters.  No sweep goes
-    beyond ``most`` levels.
-    """
+    """Return whether a sweep of at most ``most`` levels takes modest work, or so few that rounding hardly saves any."""
     enough = max(FEW, _at_once(prepared) / _work(prepared))
-    return most <= enough or _within(prepared, alpha, enough, limits)
-
-
-def many_levels(prepared: Prepared, alpha: float, limits: Limits) -> bool:
-    """Return whether rounding saves much for a known policy."""
-    return not _within(prepared, alpha, FEW, limits)
-
-
-def affordable(work: float, limits: Limits) -> bool:
-    """Return whether the exact optimum, sought only where it can be, takes modest work and likely ends in time."""
-    return work <= MODEST and work <= PER_SECOND * limits.left
-
-
-def cells_of(levels: float) -> int:
-    """Return the number of levels in a cell of the coarse grid that shows where the exact optimum can be."""
-    return max(int(levels / CELLS), 2)
+    return most <= enough or few_levels(prepared, alpha, limits, enough)
 
 
 def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits) -> float:
@@ -164,9 +144,8 @@ def finer_step(
     *,
     base: Prepared,
 ) -> Next:
-    """Return the next step.
+    """Return the next step, not finer than ``finest``, the common step of the costs if there is one.
 
-    No step is finer than ``finest``, the common step of the costs if there is one; below twice that, it is taken.
     The gap is about in proportion to the step to the power of ``order``.  ``base`` is the model without a given step.
     """
     prepared, bracket = stage.prepared, stage.bracket
@@ -176,11 +155,8 @@ def finer_step(
     finer = short_step(step * max(ratio, FINEST), prepared)
     if limits.stop:
         return Next(step, limits.stop)
-    if (
-        target.exact
-        and limits.time_limit is None
-        and stage.levels * step / finer * _work(prepared) > _at_once(prepared)
-    ):
+    unasked = target.exact and limits.time_limit is None
+    if unasked and stage.levels * step / finer * _work(prepared) > _at_once(prepared):
         return Next(step, Stop.WORK)
     if finer < COMMON * finest:
         finer = finest
@@ -240,7 +216,8 @@ def levels_of(prepared: Prepared, alpha: float, limits: Limits) -> float:
     return likely_levels(prepared, least, worst, alpha, limits)
 
 
-def _within(prepared: Prepared, alpha: float, most: float, limits: Limits) -> bool:
+def few_levels(prepared: Prepared, alpha: float, limits: Limits, most: float = FEW) -> bool:
+    """Return whether a sweep takes so few levels; by default, whether rounding would not save much."""
     least, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
     return within_levels(prepared, least, worst, alpha, most, limits)
 

@@ -3,11 +3,8 @@
 A plan of minimal CVaR has the least expected excess E[(C - z)+] over its budget z, which is its VaR, and the lowest
 expected cost of all plans with that excess.  After a run has spent x, the excess is (C' - (z - x))+, with C' the cost
 still to come.  So from there the same question asks for the least expected excess over z - x, and then the lowest
-expected cost.  On the same model the plan itself answers it: its remaining part has that excess and that expected cost.
-On another model the new answer is the best one there, for the same budget.
-
-The minimal CVaR of the cost still to come is another question.  It ignores the cost so far, so its answer differs from
-the plan even if nothing has changed.
+expected cost.  The minimal CVaR of the cost still to come is another question, which ignores the cost so far: its
+answer differs from the plan even if nothing has changed.
 """
 
 from collections.abc import Hashable
@@ -35,21 +32,18 @@ def replan(
 ) -> Plan:
     """Plan anew from the current state of a run, with the remaining budget of its plan.
 
-    The new plan has the least expected excess over the remaining budget, and the lowest expected cost of all plans with
-    that excess (:class:`Excess`).  If the plan is for :class:`Exceedance` or :class:`ValueAtRisk`, the new one has the
-    minimal probability of exceeding the remaining budget.  A plan of lowest expected cost is followed by another one.
-    Use ``replan`` if the model has changed during the run; on an unchanged model the plan already continues this way.
-
-    All numbers of the new plan, and the ``spent`` of its policy, are counted from the current state.
+    The new plan has the least expected excess over the remaining budget (:class:`Excess`); if the plan is for
+    :class:`Exceedance` or :class:`ValueAtRisk`, the minimal probability of exceeding it.  A plan of lowest expected
+    cost is followed by another one.  Use ``replan`` if the model has changed during the run; on an unchanged model the
+    plan already continues this way.  All numbers of the new plan, and the ``spent`` of its policy, are counted from the
+    current state.
 
     Parameters
     ----------
     plan : Plan
         The plan that the run has followed so far.
-    state : hashable
-        The current state of the run.
-    spent : float
-        The cost of the run so far.
+    state, spent : hashable, float
+        The current state and the cost of the run so far.
     model : SSP, optional
         The model from now on; the plan's own by default.
     memory, time_limit, threads : optional

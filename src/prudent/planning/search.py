@@ -9,16 +9,10 @@ model is a lower bound on the true one.  Take a plan that is optimal there, in C
 meets only expanded states: it is a plan of the whole model, with the same numbers.  So both optima are equal, every
 true optimal plan is optimal in the partial model, too, and none has a lower expected cost: the plan is optimal in both.
 Otherwise the states that it meets are expanded, with more states near them to make the next solve worth while, and the
-partial model is solved again (LAO*).  If costs are rounded, the lower bound is that of the partial model, the upper
-bound that of the plan.
+partial model is solved again (LAO*).  While the plan leaves the explored part, only the lowest expected cost of the
+partial model bounds that of the plans that attain the optimal CVaR.
 
-*What must be true.*  The heuristic is checked as far as the explored part allows.  In states that were not expanded it
-is trusted, and :class:`~prudent.results.plan.Exploration` counts them.  Without a heuristic h is 0, which is a lower
-bound if no cost outside the explored part is negative.  A plan that ends runs at a price is a plan of the whole model
-only if runs can really end so.  All of this is written on the plan.
-
-*Expected cost.*  While the plan leaves the explored part, the optimal CVaR is not known exactly, so only the lowest
-expected cost of the partial model is a lower bound on the expected cost of the plans that attain it.
+*What must be true* is written on the plan (``docs/large_worlds.md``).
 """
 
 import gc
@@ -76,10 +70,9 @@ def search(
 
     The model is explored from its start, only where a good plan goes.  The plan is as good as that of
     :func:`prudent.solve` for the whole model.  Its own model is the explored part; ``plan.explored`` reports the size.
-    There, states that were met but not expanded have the action ``"stop"``, at the cost given by the heuristic.  With
-    ``dead_end_cost``, states that may be dead ends also have the action ``"give up"``.  Ctrl-C returns the best
-    plan and bounds so far.  Other methods and objectives, limits on CVaR, the likeliest goal and checkpoints need a
-    model that is built: use :func:`prudent.solve`.
+    There, states that were met but not expanded have the action ``"stop"``, at the cost given by the heuristic, and
+    with ``dead_end_cost`` states that may be dead ends have the action ``"give up"``.  Ctrl-C returns the best plan and
+    bounds so far.  All else that :func:`prudent.solve` can be asked for needs a model that is built.
 
     Parameters
     ----------
@@ -102,15 +95,12 @@ def search(
     fallback : callable or float, optional
         What runs do outside the explored part; this gives an upper bound if the search is stopped early.  A function
         ``fallback(state)`` returns the action of a policy that reaches a goal with probability 1.  A number is a price
-        to end the run there.  The upper bound then holds if runs can really end at this price; a note states this, and
-        ``plan.explored.certified`` is false.  A price below the lower bound on CVaR is rejected.  If random outcomes
-        may lead anywhere, no plan stays in the explored part: give a price, and the search ends once the gap is
-        reached, by default 1e-8 of the size of the bounds.
+        to end the run there, not below the lower bound on CVaR.  The upper bound then holds if runs can really end at
+        this price; a note states this, and ``plan.explored.certified`` is false.  If random outcomes may lead anywhere,
+        give a price: the search ends once the gap is reached, by default 1e-8 of the size of the bounds.
     dead_end_cost : float, optional
         The cost of getting stuck, as in :func:`prudent.amend`.
-    gap, relative_gap : float, optional
-        The largest gap between the bounds, as in :func:`prudent.solve`.
-    step, memory, time_limit, threads, device : optional
+    gap, relative_gap, step, memory, time_limit, threads, device : optional
         As in :func:`prudent.solve`; both limits include exploring, and reaching one returns the best plan and bounds so
         far.  The memory limit is for the explored part and the tables of a solve, both estimated.  Python and its
         libraries take about 200 MB more.  For plans that consider hundreds of budgets, the evaluation takes several
@@ -137,23 +127,19 @@ def search(
     partial = PartialModel(initial, actions, goals, name)
     job = begin(cast(SSP, None), alpha, asked)  # each solve has a model of its own
     with job.stopping():
-        return _Search(Expansion(partial, heuristic, asked.dead_end_cost), fallback, job).run()
+        return _Search(partial, Expansion(partial, heuristic, asked.dead_end_cost), fallback, job).run()
 
 
 @dataclass
 class _Search:
     """A search in progress."""
 
+    partial: PartialModel  # the part explored so far
     known: Expansion
     fallback: Callable[[Any], Hashable] | float | None
     job: Job
     lower: float = -math.inf
     solves: int = 0
-
-    @property
-    def partial(self) -> PartialModel:
-        """The part explored so far."""
-        return self.known.partial
 
     def run(self) -> Plan:
         """Explore and solve until the plan stays in the explored part, or until a limit ends it."""
@@ -180,9 +166,9 @@ class _Search:
                 stopped = stage.stopped or self._why_stop()
                 if not stopped and self._nearly(stage, tips):
                     closed = self._with_fallback(tips, self.job.limits)
-                    if closed is not None and self._enough(replace(closed.bracket, lower=self.lower)):
+                    if closed is not None and self._enough(closed.bracket):
                         self.known.check_heuristic(self.job.limits.without_time)
-                        return self._plan(self._bracketed(closed), self._ended(closed), stage)
+                        return self._plan(closed, self._ended(closed), stage)
                 if stopped:
                     break
         if best is None:
@@ -258,7 +244,7 @@ class _Search:
         closed = self._with_fallback(tips, limits)
         if closed is not None:
             ended = explored if callable(self.fallback) else self._ended(closed)
-            return self._plan(replace(self._bracketed(closed), stopped=stopped), ended, stage)
+            return self._plan(replace(closed, stopped=stopped), ended, stage)
         # Without a fallback the plan is incomplete.
         found = replace(stage.found, cvar=math.nan, var=math.nan, expected=math.nan, upper=math.inf)
         note = "the plan has no action in states not explored; set fallback= to define one"
@@ -267,22 +253,21 @@ class _Search:
         partly = replace(stage, found=replace(found, notes=(*found.notes, note)), stopped=stopped)
         return self._plan(replace(partly, bracket=Bracket(self.lower, math.inf)), explored, stage)
 
-    def _bracketed(self, closed: Stage[Solution]) -> Stage[Solution]:
-        """Give a plan with a fallback the lower bound of the whole model, which has no such action."""
-        upper = closed.bracket.upper
-        return replace(closed, bracket=replace(closed.bracket, lower=min(self.lower, upper)))
-
     def _with_fallback(self, tips: list[int], limits: Limits) -> Stage[Solution] | None:
-        """Solve the explored part with the fallback outside; None if no plan there reaches a goal for sure."""
+        """Solve the explored part with the fallback outside; None if no plan there reaches a goal for sure.
+
+        The lower bound is that of the whole model, which has no such action.
+        """
         partial, stop, ends = self.partial, "stop", dict[int, float]()
         if callable(self.fallback):
             self._follow(self.fallback, tips, limits)
         elif self.fallback is not None:
             stop, ends = "fall back", dict.fromkeys(range(len(partial.states)), self.fallback)
         try:
-            return self._solved(self.known.priced(partial.ssp(ends, stop)), limits)
+            closed = self._solved(self.known.priced(partial.ssp(ends, stop)), limits)
         except PrudentError:  # no policy reaches a goal there, or that takes too long or too much memory
             return None
+        return replace(closed, bracket=replace(closed.bracket, lower=min(self.lower, closed.bracket.upper)))
 
     def _follow(self, fallback: Callable[[Any], Hashable], tips: list[int], limits: Limits) -> None:
         """Add the states that the fallback may reach from the given ones, each with its action alone."""
@@ -314,24 +299,8 @@ class _Search:
                 status = job.target.status(stage.bracket, aims=True, interrupted=False, second=False)
             worst = best.prepared.scale.in_units(best.found.worst)  # the fallback is not the only way on
             plan = replace(plan, expected_lower=least, worst_case=worst, status=status)
-        return replace(plan, explored=explored, notes=(*plan.notes, *self._provisos(explored)))
-
-    def _provisos(self, explored: Exploration) -> list[str]:
-        """Return notes on what must be true for the bounds to hold."""
-        notes = []
-        if explored.trusted:
-            notes.append(
-                "not certified: the lower bound holds if the heuristic is at most the lowest expected cost in all "
-                f"states that were met but not expanded ({explored.trusted:,})"
-            )
-        elif explored.met > explored.expanded:
-            notes.append("the lower bound holds if no cost is negative in the part that was not explored")
-        if explored.priced:
-            notes.append(
-                f"not certified: the upper bound holds if runs can end at a cost of {self.fallback:.12g} in all states "
-                f"in which this plan falls back ({explored.priced:,}); the model has no such action"
-            )
-        return notes
+        price = "" if self.fallback is None or callable(self.fallback) else f"{self.fallback:.12g}"
+        return replace(plan, explored=explored, notes=(*plan.notes, *explored.provisos(price).values()))
 
     def _explored(self) -> Exploration:
         return Exploration(len(self.partial.states), len(self.partial.expanded), self.solves, self.known.trusted)

@@ -1,7 +1,4 @@
-"""``solve``: from a model to a plan.
-
-:mod:`prudent.planning.driver` describes the checks and the course of a solve.
-"""
+"""``solve``: from a model to a plan, in the course that :mod:`prudent.planning.driver` describes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,11 +10,11 @@ from prudent.methods.objectives import Objective
 from prudent.models.intervals import Intervals, intervals_of, lasting
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.cvar import solve_robust, solve_with
-from prudent.planning.cvar_limit import cap_of, solve_within
+from prudent.planning.cvar_limit import solve_within
 from prudent.planning.job import begin
 from prudent.planning.likeliest import likeliest
 from prudent.planning.objective import solve_for
-from prudent.planning.options import Options
+from prudent.planning.options import LIMITS, Options
 from prudent.policies.distribution import check_alpha
 from prudent.results.plan import Plan
 from prudent.runtime.limits import available_memory
@@ -54,9 +51,8 @@ def solve(
 
     If the costs have a common step and the exact optimum takes modest work, ``solve`` finds it directly.  Otherwise it
     rounds the costs to finer and finer steps until the requested gap between the bounds is reached.  On models without
-    cycles it then seeks the exact optimum, if that is modest work or ``gap=0`` requires it; it considers only the
-    states and budgets that can affect the result.  With method ``exact``, Ctrl-C returns the best plan and bounds so
-    far, with the status ``interrupted``; a second Ctrl-C aborts.
+    cycles it then seeks the exact optimum, if that is modest work or ``gap=0`` requires it.  With method ``exact``,
+    Ctrl-C returns the best plan and bounds so far, with the status ``interrupted``; a second Ctrl-C aborts.
 
     Parameters
     ----------
@@ -66,32 +62,29 @@ def solve(
         The worst fraction of runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
     method : str or CvarWC or CvarEV
         ``"exact"``: optimal CVaR first, lowest expected cost second.  ``"expected"``: lowest expected cost, exactly;
-        CVaR and VaR of that plan come from rounded costs if there are many multiples of the cost step, and are
-        nan, with a note, if even that takes long.  ``"worst-case"``: minimal worst-case cost first, lowest expected
-        cost second.  ``"cvar-wc"`` and ``"cvar-ev"``: the paper's methods with the paper's options; :class:`CvarWC` and
-        :class:`CvarEV` take your own.
+        CVaR and VaR of that plan are found with rounded costs if there are many levels, and are nan, with a note, if
+        even that takes long.  ``"worst-case"``: minimal worst-case cost first, lowest expected cost second.
+        ``"cvar-wc"``, ``"cvar-ev"``: the paper's methods and options; :class:`CvarWC` and :class:`CvarEV` take yours.
     gap, relative_gap : float, optional
-        The largest gap between ``lower`` and ``upper``, absolute or relative to the larger of their magnitudes.  The
-        default is the exact optimum if that is modest work, else 0.001 relative.  If the optimum may be 0, no relative
-        gap is reached; a note then gives the absolute one.  The status reports whether the gap was reached.  ``gap=0``
-        requires the exact optimum if costs have a common step, however much work it is; if a limit is reached first,
-        the plan is for rounded costs.
+        The largest gap between ``lower`` and ``upper``, absolute or relative to the larger of their magnitudes; the
+        status reports whether it was reached.  The default is the exact optimum if that is modest work, else 0.001
+        relative.  If the optimum may be 0, no relative gap is reached; a note then gives the absolute one.  ``gap=0``
+        requires the exact optimum if costs have a common step; if a limit is reached first, costs are rounded.
     slack : float, optional
         Accept a CVaR above the optimal one by this fraction of its size, 0.01 for 1%, to lower the expected cost.
     absolute_slack : float, optional
         The same in the units of the costs.
     max_cvar : float, optional
         Accept any CVaR up to this value.  With any of these three, the plan is the best one found by weighing expected
-        cost against CVaR.  No plan within the limit has an expected cost below ``expected_lower``; ``gap`` and
-        ``relative_gap`` apply between that bound and ``expected``.  If the optimal CVaR is known only to lie between
-        bounds, slack counts from the one that makes the limit lower.  A note states if the plan may exceed the limit;
-        the status is then ``gap_not_reached``.
+        cost against CVaR.  No plan within the limit has an expected cost below ``expected_lower``; gaps are those
+        between that bound and ``expected``.  If only bounds on the optimal CVaR are known, slack counts from the one
+        that makes the limit lower.  A note states if the plan may exceed it; the status is then ``gap_not_reached``.
     randomise : bool
         With a limit on CVaR: allow a plan that draws one of two policies at the start of a run, from a seed.  Such a
         plan attains ``expected_lower``, up to rounding of costs.
     objective : Exceedance, Excess, ValueAtRisk, MeanPlusCVaR or WorstCase, optional
-        What to plan for instead of CVaR; the expected cost comes second.  ``plan.objective`` has its value and its
-        bounds.  ``alpha`` is then only the level at which ``cvar`` and ``var`` are reported.
+        What to plan for instead of CVaR; the expected cost comes second.  ``plan.objective`` has its value and bounds;
+        ``cvar`` and ``var`` are reported at ``alpha``.
     goal : str
         ``"sure"``: plans reach a goal with probability 1.  ``"likeliest"``: if no plan does, the probability of
         reaching a goal is maximised first, and the plan is sought among those that attain the maximum.
@@ -104,23 +97,20 @@ def solve(
         confidence such as 0.95 for a model with counts (:func:`from_episodes`), or ``"own"`` for a model that has
         intervals.  ``upper`` then holds for every model in the set; ``cvar`` and ``expected`` are for the worst of
         them, and ``plan.nominal`` is for the model itself.  An action with which nature could keep a run from its goal
-        forever is left out if another one is safe: a note states this, and ``plan.model`` and ``plan.intervals`` are
-        without it.
+        forever is left out of ``plan.model`` and ``plan.intervals`` if another one is safe; a note states this.
     step : float, optional
         Round the costs to multiples of this; the step is not refined.
     memory : int or str, optional
         The memory limit for tables, in bytes or as ``"2GB"``; the default is 80% of the free memory.  The cost step is
-        as fine as fits.  If a given step, or an exact optimum that ``gap=0`` requires, does not fit, an error is
-        raised.
+        as fine as fits; a given step, or an exact optimum that ``gap=0`` requires, that does not fit is an error.
     time_limit : float, optional
         Approximate seconds after which method ``exact`` returns the best plan and bounds so far, with a note.
     threads : int, optional
         The number of threads; all cores by default.  The results do not depend on it.
     device : str
         ``"gpu"`` runs the sweeps, and finds expected and worst-case costs of models with cycles, on an NVIDIA GPU
-        (extra ``gpu``).  This pays off for large models; :func:`prudent.check` reports for which.  Sweeps over cycles
-        without cost, and bounds for rounded costs, stay on the CPU.  The results have the same guarantees and agree to
-        about 12 digits.
+        (extra ``gpu``).  This pays off for large models (:func:`prudent.check` reports for which).  Sweeps over cycles
+        without cost, and bounds for rounded costs, stay on the CPU.  Guarantees are the same, results to 12 digits.
     comm : mpi4py communicator, optional
         For example ``MPI.COMM_WORLD``: its ranks, which all call ``solve``, share the sweeps (extra ``mpi``).  Rank 0
         returns the plan, the same to the last bit as without ``comm``; the other ranks return None.  Errors in the
@@ -173,8 +163,8 @@ def _solved(
         return solve_robust(job, intervals)
     if asked.objective is not None:
         plan = solve_for(job, asked.objective)
-    elif (cap := cap_of(asked)) is not None:
-        plan = solve_within(job, cap)
+    elif any(map(asked.given, LIMITS)):
+        plan = solve_within(job, asked)
     else:
         plan = solve_with(job, asked.method)
     return replace(plan, goal_probability=chance)

@@ -1,7 +1,4 @@
-"""``study``: a plan for every combination of parameters and alpha, in parallel on the available machines.
-
-Combinations are independent: any executor may solve them, in any order, and the rows are the same.
-"""
+"""``study``: a plan for every combination of parameters and alpha; any executor may solve them, in any order."""
 
 import inspect
 import itertools
@@ -9,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import cache, partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -68,16 +66,11 @@ def study(
     executor : Executor, optional
         What runs the solves: the executor of a Dask client (``client.get_executor()``), one of ``mpi4py.futures``, or
         any other with the interface of ``concurrent.futures``.  By default processes on this machine.
-    method, gap, relative_gap, time_limit
-        As in :func:`prudent.solve`, for each combination.
-    memory : int or str, optional
-        The memory limit for the tables of one solve.  By default processes on this machine share 80% of the free
-        memory; a worker elsewhere uses 80% of the free memory of its own machine.
-    threads : int, optional
-        The number of threads of each solve.  By default processes on this machine share its cores; a worker elsewhere
-        uses one thread.
-    device : str
-        As in :func:`prudent.solve`; with an executor, the GPU is that of its workers' machines.
+    method, gap, relative_gap, time_limit, device
+        As in :func:`prudent.solve`, for each combination; with an executor, on its workers' machines.
+    memory, threads : optional
+        The memory limit and the number of threads of one solve.  By default processes on this machine share its cores
+        and 80% of its free memory; a worker elsewhere uses one thread and 80% of the free memory of its own machine.
     workers : int, optional
         The number of processes on this machine, if no executor is given.  The default is one per core, but 1 with a
         GPU, which they would share.  With 1, this process solves everything and starts no other.
@@ -117,13 +110,20 @@ def study(
     options = {"method": method, "gap": gap, "relative_gap": relative_gap, "time_limit": time_limit, "device": device}
     options |= _share(executor, n, memory, threads)
     calls = [(make, *combinations[number], options) for number in left]
+    tell = cache(partial(announce, "waiting for the solves in progress; press Ctrl-C again to abort"))
+
+    def stop() -> str:
+        if limits.stop:
+            tell()
+        return limits.stop
+
     with (
         _lost(keep),
         process_pool(n) if n > 1 else nullcontext(executor) as pool,
         Limits.of(None, None) as limits,
         Progress("studying", total=len(combinations), unit="plans") as progress,
     ):
-        for which, future in finished(pool, solve_one, calls, _stop(limits)):
+        for which, future in finished(pool, solve_one, calls, stop):
             values, alpha = combinations[left[which]]
             row = {**values, **_fields(future, asked.method_name, alpha)}
             if row["status"] == "interrupted":  # Ctrl-C stopped the solve; it is not done
@@ -164,12 +164,9 @@ def _message(error: BaseException) -> str:
 
 def _known(file: StudyFile, combinations: Sequence[Combination]) -> dict[int, Row]:
     """Return the rows of combinations that are done, by their numbers."""
-    rows = {}
-    for number, (values, alpha) in enumerate(combinations):
-        known = file.rows.get(key_of({**values, "alpha": alpha}, file.parameters))
-        if known is not None and known["error"] is None:
-            rows[number] = {**known, **values}
-    return rows
+    keys = [key_of({**values, "alpha": alpha}, file.parameters) for values, alpha in combinations]
+    done = {number: file.rows[key] for number, key in enumerate(keys) if key in file.rows}
+    return {number: {**row, **combinations[number][0]} for number, row in done.items() if row["error"] is None}
 
 
 def _processes(executor: Executor | None, workers: int | None, left: int, device: str = "cpu") -> int:
@@ -192,20 +189,6 @@ def _share(executor: Executor | None, n: int, memory: int | float | str | None, 
         memory = int(0.8 * available_memory() / n) if memory is None else memory
         threads = threads or max(cores() // n, 1)
     return {"memory": memory, "threads": threads}
-
-
-def _stop(limits: Limits) -> Callable[[], str]:
-    """Return a function that returns why to stop, if at all, and announces it to the user the first time."""
-    told = False
-
-    def stop() -> str:
-        nonlocal told
-        if limits.stop and not told:
-            told = True
-            announce("waiting for the solves in progress; press Ctrl-C again to abort")
-        return limits.stop
-
-    return stop
 
 
 @contextmanager
@@ -235,19 +218,15 @@ def combinations_of(
     lists = {name: _several(f"grid[{name!r}]", values) for name, values in grid.items()}
     fractions = [check_alpha(alpha, "alphas") for alpha in _several("alphas", alphas)]
     for name in lists:
-        if not isinstance(name, str):
-            raise PrudentError(
-                f"grid has the parameter {name!r}; the name of a parameter must be a str, such as 'capacity'"
-            )
+        wrong = "" if isinstance(name, str) else "; the name of a parameter must be a str, such as 'capacity'"
         if name in FIELDS:
-            raise PrudentError(
-                f"grid has the parameter {name!r}, which is the name of a column of the result; rename the parameter"
-            )
+            wrong = ", which is the name of a column of the result; rename the parameter"
+        if wrong:
+            raise PrudentError(f"grid has the parameter {name!r}{wrong}")
     for name, values in {**lists, "alphas": fractions}.items():
         keys = [key_of({name: value, "alpha": 0}, [name]) for value in values]
-        for value, key in zip(values, keys, strict=True):
-            if keys.count(key) > 1:
-                raise PrudentError(f"{name} has {value!r} twice; remove one")
+        if twice := [value for value, key in zip(values, keys, strict=True) if keys.count(key) > 1]:
+            raise PrudentError(f"{name} has {twice[0]!r} twice; remove one")
     _check_takes(make, {name: values[0] for name, values in lists.items()})
     every = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
     return tuple(lists), [(values, alpha) for values in every for alpha in fractions]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from prudent.errors import PrudentError
 from prudent.methods.objectives import Achieved, Exceedance, MeanPlusCVaR, WorstCase
-from prudent.methods.solution import UNKNOWN, Nominal
+from prudent.methods.solution import Nominal
 from prudent.models.intervals import Intervals
 from prudent.models.ssp import SSP
 from prudent.policies.distribution import Alphas, Distribution, exceeded_in
@@ -21,17 +21,14 @@ from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
 from prudent.runtime.limits import UNLIMITED, Limits, cores
 from prudent.runtime.tables import (
-    DataFrame,
-    Shown,
+    Numbers,
     Table,
     at_least,
     at_most,
     between,
     bounds,
     certain,
-    frame,
     number,
-    plain,
     probability,
     small,
     worst,
@@ -154,25 +151,35 @@ class Exploration:
     @property
     def proviso(self) -> str:
         """What must be true for the bounds to hold, in a few words; empty if nothing must (internal)."""
-        provisos = []
+        return " and ".join(self.provisos())
+
+    def provisos(self, price: str = "") -> dict[str, str]:
+        """Return what must be true for the bounds to hold: in a few words, and as a note with the price (internal)."""
+        found = {}
         if self.trusted:
-            provisos.append("the heuristic is valid where it was not checked")
+            found["the heuristic is valid where it was not checked"] = (
+                "not certified: the lower bound holds if the heuristic is at most the lowest expected cost in all "
+                f"states that were met but not expanded ({self.trusted:,})"
+            )
         elif self.met > self.expanded:
-            provisos.append("no cost is negative in the part that was not explored")
+            what = "no cost is negative in the part that was not explored"
+            found[what] = f"the lower bound holds if {what}"
         if self.priced:
-            provisos.append("runs can end at the price of the fallback")
-        return " and ".join(provisos)
+            found["runs can end at the price of the fallback"] = (
+                f"not certified: the upper bound holds if runs can end at a cost of {price} in all states in which "
+                f"this plan falls back ({self.priced:,}); the model has no such action"
+            )
+        return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Shown):
+class Plan(Numbers):
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
     The optimal CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  ``cvar``, ``var`` and
-    ``expected`` belong to the returned policy and come from its exact evaluation.  If the policy is too large to
-    evaluate exactly, a note states this and ``var`` is nan.  ``cvar`` is then nan, too, unless the sweep was finished
-    on costs that were not rounded: then it is the optimal CVaR.  Under method ``expected`` both are also nan if they
-    would take too long.
+    ``expected`` belong to the returned policy and come from its exact evaluation.  If that would take too much, a note
+    states this and ``var`` is nan.  ``cvar`` is then nan, too, unless the sweep was finished on costs that were not
+    rounded: then it is the optimal CVaR.
 
     If costs were rounded, a note states this.  ``expected`` is still exact, of the true costs.  ``cvar`` and ``var``
     count runs with the same rounded cost at their mean cost: ``cvar`` is at most the policy's own and at least
@@ -180,12 +187,13 @@ class Plan(Shown):
     expected cost below ``expected_lower``; the returned one has the lowest if the status is ``optimal``.
 
     For a set of models (``uncertainty``), ``lower`` and ``upper`` are bounds on the minimal worst-case CVaR.  ``cvar``
-    and ``expected`` are the policy's own, each in the model of the set that is worst for it.  ``var`` is the policy's
-    budget.  ``nominal`` has all three for the model itself.
+    and ``expected`` are the policy's own, each in the model of the set that is worst for it, and ``var`` is its budget.
+    ``nominal`` has all three for the model itself.
 
     With ``max_cvar`` the policy is the best one found whose CVaR is at most ``max_cvar``, which may be above ``upper``.
-    No such policy has an expected cost below ``expected_lower``; the status depends on how far ``expected`` is above
-    that bound.
+    No such policy has an expected cost below ``expected_lower``, which the status compares with ``expected``.
+
+    :meth:`to_frame` returns one row, with the same columns for all plans, so that several can be joined into one table.
 
     Examples
     --------
@@ -322,9 +330,9 @@ class Plan(Shown):
     def chain(self) -> SSP:
         """Return the Markov chain that the plan makes of the model: a model with one action in each state.
 
-        Its states are those of the model, with the remaining budget where the plan depends on it, and its costs are
-        the model's.  So other tools can analyse the plan: ``prudent.save(plan.chain(), "chain.drn")`` writes the chain
-        for Storm, with the label ``goal`` and the reward model ``cost``.
+        Its states are those of the model, with the remaining budget where the plan depends on it.  So other tools can
+        analyse the plan: ``prudent.save(plan.chain(), "chain.drn")`` writes the chain for Storm, with the label
+        ``goal`` and the reward model ``cost``.
 
         Examples
         --------
@@ -333,8 +341,6 @@ class Plan(Shown):
         >>> chain = plan.chain()
         >>> chain, chain.state_names
         (<SSP figure-2-chain: 4 states, 3 actions, 5 outcomes>, ('s0, 9 left', 's2, budget gone', 's1, 9 left', 'g'))
-        >>> round(prudent.solve(chain, alpha=0.1).cvar, 9) == round(plan.cvar, 9)
-        True
         """
         return chain_of(self.policy)
 
@@ -372,43 +378,17 @@ class Plan(Shown):
     def _explainer(self) -> Explainer:
         return Explainer(self.policy) if self.intervals is None else RobustExplainer(self.policy, self.intervals)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan's numbers as ``prudent solve --json`` prints them: None where unknown or infinite.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> answer = prudent.solve(prudent.domains.figure_2(), alpha=0.1).to_dict()
-        >>> answer["status"], round(answer["expected"], 6), answer["max_cvar"]
-        ('optimal', 4.06, None)
-        """
+    def _content(self) -> dict[str, Any]:
         achieved = None if self.objective is None else asdict(self.objective)
         nominal = {} if self.nominal is None else {"nominal": asdict(self.nominal)}
         explored = {} if self.explored is None else {**asdict(self.explored), "certified": self.explored.certified}
-        return plain({**self.numbers(), **explored, "objective": achieved, **nominal, "notes": self.notes})
+        return {**self.numbers(), **explored, "objective": achieved, **nominal, "notes": self.notes}
 
-    def to_frame(self) -> DataFrame:
-        """Return the plan's numbers as a data frame of one row (extra ``frame``); infinite numbers stay infinite.
-
-        All plans have the same columns, so several can be joined into one table.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> model = prudent.domains.figure_2()
-        >>> import pandas
-        >>> plans = [prudent.solve(model, alpha=alpha) for alpha in (0.1, 1.0)]
-        >>> pandas.concat([plan.to_frame() for plan in plans])[["alpha", "var", "cvar", "expected"]]
-           alpha  var  cvar  expected
-        0    0.1  9.0  10.0      4.06
-        0    1.0  0.0   1.9      1.90
-        """
+    def _columns(self) -> dict[str, Any]:
         achieved = asdict(self.objective or Achieved("", math.nan, math.nan, math.nan))
-        about = {f"objective_{name}": achieved[name] for name in ("value", "lower", "upper", "parameter")}
-        if achieved["parameter"] is None:
-            about["objective_parameter"] = math.nan
-        row = {**self.numbers(), "objective": achieved["objective"], **about, "notes": "\n".join(self.notes)}
-        return frame({name: [value] for name, value in row.items()})
+        row = {**self.numbers(), "objective": achieved.pop("objective")}
+        row |= {f"objective_{name}": math.nan if value is None else value for name, value in achieved.items()}
+        return {name: [value] for name, value in {**row, "notes": "\n".join(self.notes)}.items()}
 
     def numbers(self) -> dict[str, Any]:
         """Return the plan's fields other than policy and notes, and the size of its model (internal)."""
@@ -423,10 +403,9 @@ class Plan(Shown):
         --------
         >>> import prudent
         >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> plan.table().rows[0]
-        ('CVaR', '10', 'mean of the worst 10% of runs')
-        >>> plan.table(alpha=0.5).rows[-2]
-        ('CVaR', '7.12', 'mean of the worst 50% of runs')
+        >>> table = plan.table(alpha=0.5)
+        >>> table.rows[0], table.rows[-2][1]
+        (('CVaR', '10', 'mean of the worst 10% of runs'), '7.12')
         """
         shown, tail, exceeded = self.shown(), f"mean of {worst(self.alpha)}", exceeded_in(self.alpha)
         if self._from_below:
@@ -443,7 +422,10 @@ class Plan(Shown):
         rows.append(("minimal worst-case cost", shown["worst_case"], known))
         if self.goal_probability < 1:
             rows.insert(0, ("probability of a goal", probability(self.goal_probability), "the highest possible"))
-        rows += () if alpha is None else self._tails(alpha)
+        if alpha is not None:  # the plan does not aim at these
+            how = ", of simulated runs" if math.isnan(self.own.var) else ""
+            how += "" if self.nominal is None else ", in the model itself"
+            rows += [(name, text, f"{what}{how}") for name, text, what in self.total_cost().tails(alpha)]
         what = f"method {self.method}"
         if (goal := self.objective) is not None:
             rows.insert(0, self._objective_row(goal))
@@ -508,21 +490,14 @@ class Plan(Shown):
 
     def _robust_rows(self, shown: dict[str, str], tail: str) -> list[tuple[str, str, str]]:
         """Return rows for a set of models: the worst of them, and the model itself."""
-        own, here = self.nominal or UNKNOWN, "in the model itself"
-        numbers = (number(own.cvar, self._own_decimals), number(own.var, self._own_decimals))
+        own, digits, here = self.own, self._own_decimals, "in the model itself"
         return [
             ("worst-case CVaR", shown["cvar"], f"{tail}, in the worst model of the set, at most"),
             ("worst-case expected cost", shown["expected"], "in the model of the set that is worst for it"),
-            ("CVaR", numbers[0], here),
-            ("VaR", numbers[1], here),
+            ("CVaR", number(own.cvar, digits), here),
+            ("VaR", number(own.var, digits), here),
             ("expected cost", self.own_expected, here),
         ]
-
-    def _tails(self, alpha: Alphas) -> list[tuple[str, str, str]]:
-        """Return rows for the tail at other alphas, which the plan does not aim at."""
-        how = ", of simulated runs" if math.isnan(self.own.var) else ""
-        how += "" if self.nominal is None else ", in the model itself"
-        return [(name, shown, f"{what}{how}") for name, shown, what in self.total_cost().tails(alpha)]
 
     def _mean_row(self, shown: dict[str, str]) -> tuple[str, str, str]:
         """Return the row for the second objective."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from prudent.runtime.limits import shown_bytes
-from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain
+from prudent.runtime.tables import DataFrame, Numbers, Table, certain, in_hundredths, number
 
 KINDS: dict[Any, str] = {
     **dict.fromkeys((int, int | None), "Int64"),
@@ -38,7 +38,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Shown):
+class Report(Numbers):
     """The findings of :func:`prudent.check`; a field is None if a problem hides its value.
 
     Examples
@@ -82,16 +82,19 @@ class Report(Shown):
     def _verdict(self) -> str:
         return "ready to solve" if self.ok else "not ready"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the findings as ``prudent check --json`` prints them; unknown and infinite values are None.
+    def _content(self) -> dict[str, Any]:
+        return {"ok": self.ok, **asdict(self)}
 
-        Examples
-        --------
-        >>> import prudent
-        >>> prudent.check(prudent.domains.figure_2()).to_dict()["states"]
-        4
-        """
-        return plain({"ok": self.ok, **asdict(self)})
+    def _columns(self) -> dict[str, Any]:
+        estimates = {} if self.forecast is None else asdict(self.forecast)
+        row = {
+            **self._content(),
+            **{f"forecast_{item.name}": estimates.get(item.name) for item in fields(Forecast)},
+            "notes": "\n".join(self.notes),
+            "problems": "\n".join(self.problems),
+        }
+        del row["forecast"]
+        return {name: [value] for name, value in row.items()}
 
     def to_frame(self) -> DataFrame:
         """Return the findings as a data frame of one row (extra ``frame``); unknown values are missing.
@@ -106,17 +109,9 @@ class Report(Shown):
               model    ok  states  worst_case  forecast_levels
         0  figure-2  True       4        10.0               11
         """
-        estimates = {} if self.forecast is None else asdict(self.forecast)
-        row = {
-            **asdict(self),
-            **{f"forecast_{item.name}": estimates.get(item.name) for item in fields(Forecast)},
-            "notes": "\n".join(self.notes),
-            "problems": "\n".join(self.problems),
-        }
-        del row["forecast"]
         kinds = {item.name: KINDS[item.type] for item in fields(Report) if item.type in KINDS}
         kinds |= {f"forecast_{item.name}": KINDS.get(item.type, "object") for item in fields(Forecast)}
-        return frame({name: [value] for name, value in {"ok": self.ok, **row}.items()}).astype(kinds)
+        return super().to_frame().astype(kinds)
 
     def table(self) -> Table:
         """Return what ``prudent check`` prints.

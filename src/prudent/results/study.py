@@ -10,7 +10,7 @@ import numpy as np
 
 from prudent.results import plan
 from prudent.runtime.atomic_files import check_place, write_bytes
-from prudent.runtime.tables import DataFrame, Shown, Table, certain, csv_text, frame, in_hundredths, number, plain
+from prudent.runtime.tables import Numbers, Table, certain, csv_text, in_hundredths, number, plain
 
 OTHERWISE = ("max_cvar", "objective", "goal_probability")
 """Fields of plans that no study asks for."""
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Study(Shown):
+class Study(Numbers):
     """What :func:`prudent.study` returns.
 
     ``rows`` has a dict for each finished combination, in the order requested: the parameters and the fields of
@@ -69,36 +69,14 @@ class Study(Shown):
         """Return the different values of a column, in the order in which they come (internal)."""
         return list(dict.fromkeys(row[name] for row in self.rows))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rows as ``prudent study --json`` prints them: None where a number is unknown or infinite.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> study = prudent.study("figure-2", {}, alphas=[0.1], workers=1)
-        >>> study.to_dict()["rows"][0]["status"]
-        'optimal'
-        """
+    def _content(self) -> dict[str, Any]:
         about = {"make": self.make, "parameters": self.parameters, "asked": self.asked, "seconds": self.seconds}
-        return plain({**about, "rows": list(self.rows)})
+        return {**about, "rows": list(self.rows)}
 
-    def to_frame(self) -> DataFrame:
-        """Return a data frame (extra ``frame``), a row for each combination; infinite numbers stay infinite.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> study = prudent.study("betting-game", {"stages": [2, 4]}, alphas=[0.5], workers=1)
-        >>> study.to_frame()[["stages", "alpha", "var", "states"]]
-           stages  alpha   var  states
-        0       2    0.5  93.0      84
-        1       4    0.5  87.0     286
-        """
-        columns = {name: [row[name] for row in self.rows] for name in (*self.parameters, *FIELDS)}
-        for name, kind in FIELDS.items():
-            if kind == "number":
-                columns[name] = np.array(columns[name], dtype=float)  # type: ignore[assignment]
-        return frame({**columns, "notes": ["\n".join(row["notes"]) for row in self.rows]})
+    def _columns(self) -> dict[str, Any]:
+        columns: dict[str, Any] = {name: [row[name] for row in self.rows] for name in (*self.parameters, *FIELDS)}
+        columns |= {name: np.array(columns[name], dtype=float) for name, kind in FIELDS.items() if kind == "number"}
+        return {**columns, "notes": ["\n".join(row["notes"]) for row in self.rows]}
 
     @overload
     def to_csv(self) -> str: ...

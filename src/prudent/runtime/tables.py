@@ -319,3 +319,38 @@ class Shown(ABC):
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
+
+
+class Numbers(Shown):
+    """A result whose numbers other programs read, too."""
+
+    @abstractmethod
+    def _content(self) -> Mapping[str, Any]: ...
+
+    @abstractmethod
+    def _columns(self) -> Mapping[str, Any]: ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as the command prints them with ``--json``; unknown and infinite ones are None.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> found = prudent.chances(prudent.domains.figure_2(), [0, 9]).to_dict()
+        >>> [point["chance"] for point in found["points"]]
+        [0.855, 0.9]
+        """
+        return plain(self._content())
+
+    def to_frame(self) -> DataFrame:
+        """Return the numbers as a data frame (extra ``frame``); unknown ones are missing, infinite ones stay infinite.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> prudent.chances(prudent.domains.figure_2(), [1, 9]).to_frame()
+           budget  chance  lower  upper
+        0     1.0   0.855  0.855  0.855
+        1     9.0   0.900  0.900  0.900
+        """
+        return frame(self._columns())

@@ -166,10 +166,3 @@ def test_where_costs_have_no_digits_left_there_is_no_next_step():
 @pytest.mark.parametrize(("common", "found"), [(5e-4, 0.0015), (1e-3, 1e-3), (0.004, 0.004)])
 def test_no_step_is_finer_than_a_common_one(common, found):
     assert finer(stage(0.5), Target(), AMPLE, common)[:2] == (found, "")
-
-
-def test_a_stage_holds_something_else_that_was_found_in_it():
-    before = stage(4e-3, levels=7.0, seconds=3.0)
-    after = replace(before, stopped="time").holding("other", Bracket(1.0, 2.0, 2.0))
-    assert (after.found, after.bracket.gap, after.levels, after.seconds, after.stopped) == ("other", 1, 7, 3, "time")
-    assert before.holding("other").bracket == before.bracket
