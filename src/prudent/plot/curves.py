@@ -46,8 +46,6 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         What :func:`prudent.curve` returned.
     alpha : float, optional
         An alpha to mark, with its numbers.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -82,7 +80,11 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         ax.axvline(marked.alpha, color=canvas.INK, linewidth=0.9, linestyle=":", zorder=0)
         canvas.entitle(ax, f"{worst(marked.alpha)}:  {numbers}")
     if curve.alpha_min < 1:
-        _log_axis(ax, curve.alpha_min)
+        steps = (1, 2, 5) if curve.alpha_min > 0.004 else (1,)
+        ticks = [k * 10.0**-n for n in range(6, -1, -1) for k in steps if curve.alpha_min <= k * 10.0**-n <= 1]
+        ax.set(xscale="log", xlim=(curve.alpha_min, 1))
+        ax.set_xticks(ticks, [percent(tick) for tick in ticks])
+        ax.set_xticks([], minor=True)
     ax.set(xlabel="\N{GREEK SMALL LETTER ALPHA}: the worst fraction of runs", ylabel="total cost")
     canvas.quiet(ax)
     ax.legend(loc="best", frameon=False, fontsize=9, handlelength=2.5)
@@ -123,14 +125,6 @@ def _points(curve: Curve) -> list[CurvePoint]:
     return sorted([*curve.points, *even[1:-1]], key=lambda point: point.alpha)
 
 
-def _log_axis(ax: Any, least: float) -> None:
-    ax.set(xscale="log", xlim=(least, 1))
-    ticks = [t for t in (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if t >= least]
-    ticks = ticks if len(ticks) <= 8 else [t for t in ticks if f"{t:e}".startswith("1.0")]
-    ax.set_xticks(ticks, [percent(tick) for tick in ticks])
-    ax.set_xticks([], minor=True)
-
-
 def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None, ax: "Axes | None" = None) -> "Axes":
     """Draw the trade-off between expected cost and CVaR, and the region where no plan can be.
 
@@ -140,8 +134,6 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
         What :func:`prudent.frontier` returned.
     chosen : Plan or point, optional
         A plan, or one of the frontier's points, to mark.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -160,30 +152,27 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
     x, y = [point.expected for point in frontier.points], [point.cvar for point in frontier.points]
     every_x, every_y = [*x, *([chosen.expected] if chosen else [])], [*y, *([chosen.cvar] if chosen else [])]
     wide, high = (max((max(v) - min(v)), 1e-3 * abs(v[0]), 1e-9) for v in (every_x, every_y))
-    low_x, top_y = min(every_x) - 0.12 * wide, max(every_y) + (0.22 if chosen else 0.1) * high  # room for the legend
-    low_y = min(every_y) - 0.16 * high
+    low_x, high_x = min(every_x) - 0.12 * wide, max(every_x) + 0.1 * wide
+    low_y, top_y = min(every_y) - 0.16 * high, max(every_y) + (0.22 if chosen else 0.1) * high  # room for the legend
     cvar = np.unique(np.concatenate([np.linspace(frontier.lower, top_y, 200), y]))
     least = np.array([frontier.least_expected(float(c)) for c in cvar])
-    edge = np.concatenate([[max(every_x) + 0.1 * wide], least, [low_x]]), np.concatenate([cvar[:1], cvar, [top_y]])
+    corners = [(low_x, top_y), (low_x, low_y), (high_x, low_y), (high_x, frontier.lower)]
     ax.fill(
-        np.concatenate([edge[0], [low_x, edge[0][0]]]), np.concatenate([edge[1], [low_y, low_y]]),
-        facecolor=canvas.PALE, edgecolor=canvas.FAINT, hatch="...", linewidth=0, zorder=0,
+        *np.concatenate([np.column_stack([least, cvar]), corners]).T, facecolor=canvas.PALE, edgecolor=canvas.FAINT,
+        hatch="...", linewidth=0, zorder=0,
     )  # fmt: skip
     ax.plot(x, y, "-o", color=canvas.BLACK, linewidth=1.4, markersize=5, zorder=3)
     ax.text(0.02, 0.03, "no plan can be here", transform=ax.transAxes, fontsize=9, va="bottom", bbox=BOX)
     if len(x) > 1:
-        ends = (
-            (0, f"lowest expected cost {canvas.short(x[0])}", (8, 2), "left"),
-            (-1, f"minimal CVaR {canvas.short(y[-1])}", (4, -15), "right"),
-        )
-        for i, name, offset, side in ends:
-            ax.annotate(name, (x[i], y[i]), offset, textcoords="offset points", ha=side, fontsize=9, bbox=BOX)
+        beside: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "bbox": BOX}
+        ax.annotate(f"lowest expected cost {canvas.short(x[0])}", (x[0], y[0]), (8, 2), ha="left", **beside)
+        ax.annotate(f"minimal CVaR {canvas.short(y[-1])}", (x[-1], y[-1]), (4, -15), ha="right", **beside)
     if chosen is not None:
         text = f"chosen: expected cost {canvas.short(chosen.expected)}, CVaR {canvas.short(chosen.cvar)}"
         how: dict[str, Any] = {"color": canvas.TAIL, "markersize": 15, "markeredgecolor": canvas.INK, "zorder": 5}
         ax.plot([chosen.expected], [chosen.cvar], "*", **how, label=text)
         ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier is falling and convex
-    ax.set(xlim=(low_x, max(every_x) + 0.1 * wide), ylim=(low_y, top_y))
+    ax.set(xlim=(low_x, high_x), ylim=(low_y, top_y))
     ax.set(xlabel="expected cost", ylabel=f"CVaR: mean cost of {worst(frontier.alpha)}")
     canvas.quiet(ax)
     return ax
@@ -217,8 +206,6 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
         A parameter, or ``"alpha"``; by default the first of them that has several values.
     y : str
         The result to draw: ``"cvar"``, ``"var"``, ``"expected"``, ``"seconds"`` and others.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -271,8 +258,6 @@ def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":
     ----------
     result : Stress
         What :func:`prudent.stress` returned.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -286,12 +271,9 @@ def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":
     canvas.check_kind("result", result, Stress, "stress")
     ax = canvas.axes_for(ax)
     low, lower, middle, upper, high = np.quantile(result.exceeds, QUANTILES, axis=0)
-    for least, most, opaque, name in (
-        (low, high, 0.35, "90% of the models"),
-        (lower, upper, 0.7, "50% of the models"),
-    ):
-        how: dict[str, Any] = {"color": canvas.BODY, "alpha": opaque, "linewidth": 0, "step": "post"}
-        ax.fill_between(result.levels, least, most, label=name, **how)
+    band: dict[str, Any] = {"color": canvas.BODY, "linewidth": 0, "step": "post"}
+    ax.fill_between(result.levels, low, high, alpha=0.35, label="90% of the models", **band)
+    ax.fill_between(result.levels, lower, upper, alpha=0.7, label="50% of the models", **band)
     ax.plot(result.levels, middle, color=canvas.INK, drawstyle="steps-post", label="median of the models")
     ax.axhline(result.alpha, color=canvas.TAIL, linestyle="--", linewidth=1, label=worst(result.alpha))
     ax.set(xlabel="total cost", ylabel="probability of a higher cost", ylim=(0, None))
