@@ -83,10 +83,6 @@ class Ranks:
         _wait_until(lambda: self._comm.Iprobe(source=0, tag=ORDER))
         return self._comm.recv(source=0, tag=ORDER)
 
-    def told(self, what: Any = None) -> Any:
-        """Return what rank 0 gives here, on all ranks."""
-        return self._comm.bcast(what, root=0)
-
     def gathered(self, mine: Any) -> list[Any] | None:
         """Return what each rank gives, on rank 0."""
         found: list[Any] | None = self._comm.gather(mine, root=0)
@@ -105,7 +101,7 @@ class Ranks:
         buffers: list[pickle.PickleBuffer] = []
         data = pickle.dumps(what, protocol=5, buffer_callback=buffers.append) if self.rank == 0 else b""
         mine = [np.frombuffer(each.raw(), dtype=np.uint8) for each in buffers]
-        data, sizes = self.told((data, [len(each) for each in mine]))
+        data, sizes = self._comm.bcast((data, [len(each) for each in mine]), root=0)
         begins = np.cumsum([0, *(-(-size // ALIGNED) * ALIGNED for size in sizes)]).tolist()
         whole = np.zeros(begins[-1], np.uint8)
         parts = [whole[begin : begin + size] for begin, size in zip(begins, sizes, strict=False)]
