@@ -1,6 +1,7 @@
 """Numbers against numbers: values for every alpha, trade-offs, studies of parameters, the fan of a stress test."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,8 @@ BOX = {"facecolor": canvas.PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
 FEW = 15
 """Up to this many stretches of a curve have a dot at the end that counts where they meet."""
 
-SHOWN = {
-    "cvar": "CVaR",
-    "var": "VaR",
-    "expected": "expected cost",
-    "seconds": "seconds",
-    "worst_case": "minimal worst-case cost",
-}
-"""What numbers are called in pictures."""
+SHOWN = {"cvar": "CVaR", "var": "VaR", "expected": "expected cost", "worst_case": "minimal worst-case cost"}
+"""What numbers are called in pictures, if not as in a study."""
 
 
 def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None) -> "Axes":
@@ -57,7 +52,12 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     canvas.check_kind("curve", curve, Curve, "curve")
     marked = None if alpha is None else curve.at(alpha)
     ax = canvas.axes_for(ax)
-    points = _points(curve)
+    # Where costs are rounded, or for a set of models, breakpoints are many and slow, and little changes between them.
+    exact = not curve.notes and curve.intervals is None
+    alphas = np.append(np.geomspace(curve.alpha_min, 1.0, POINTS), [0.95, 0.98, 0.99, 0.999])
+    points = [curve.at(x) for x in np.sort(np.clip(alphas, curve.alpha_min, 1.0)).tolist()]
+    if exact:
+        points = sorted([*curve.points, *points[1:-1]], key=lambda point: point.alpha)
     x = [point.alpha for point in points]
     if any(point.upper - point.lower > 0.002 * abs(point.upper) for point in points):
         bounds = [p.lower for p in points], [p.upper for p in points]
@@ -68,7 +68,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     ax.plot(x, [point.cvar for point in points], color=canvas.BLACK, linewidth=1.8, label=names["cvar"])
     for what, width, marker in (("var", 1.4, "."), ("expected", 2.6, "o")):
         look = {"color": colours[what], "linewidth": width, "marker": marker, "label": names[what]}
-        _draw_stretches(ax, curve, points, what, look)
+        _draw_stretches(ax, points if not exact else list(curve.points), what, look, curve.at if exact else None)
     if prefix:
         own = [point.nominal.cvar if point.nominal else np.nan for point in points]
         ax.plot(x, own, color=canvas.BLACK, linestyle=":", linewidth=1.4, label="CVaR in the model itself")
@@ -91,13 +91,16 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     return ax
 
 
-def _draw_stretches(ax: Any, curve: Curve, points: list[CurvePoint], what: str, look: dict[str, Any]) -> None:
-    """Draw where a number stays the same, with nothing across its jumps, and a dot where it is known at one alpha."""
-    exact = not curve.notes and curve.intervals is None
-    found = list(curve.points) if exact else points
+def _draw_stretches(
+    ax: Any, points: list[CurvePoint], what: str, look: dict[str, Any], at: Callable[[float], CurvePoint] | None
+) -> None:
+    """Draw where a number stays the same, with nothing across its jumps, and a dot where it is known at one alpha.
+
+    If points are breakpoints, each number stays the same up to the next, and ``at`` says which one counts there.
+    """
     stretches: list[list[float]] = []  # begin, end, number
-    for i, point in enumerate(found):
-        value, end = getattr(point, what), found[i + 1].alpha if exact and i + 1 < len(found) else point.alpha
+    for point, after in zip(points, [*points[1:], points[-1]], strict=True):
+        value, end = getattr(point, what), point.alpha if at is None else after.alpha
         if stretches and math.isclose(stretches[-1][2], value, rel_tol=1e-9):
             stretches[-1][1] = end
         else:
@@ -105,24 +108,11 @@ def _draw_stretches(ax: Any, curve: Curve, points: list[CurvePoint], what: str, 
     x = [each for begin, end, _ in stretches for each in (begin, end, np.nan)]
     y = [each for *_, value in stretches for each in (value, value, np.nan)]
     dots = [3 * i for i, (begin, end, _) in enumerate(stretches) if begin == end]
-    if exact and len(stretches) <= FEW:
+    if at is not None and len(stretches) <= FEW:
         for i, (meet, _, _) in list(enumerate(stretches))[1:]:
-            counts = getattr(curve.at(meet), what)
+            counts = getattr(at(meet), what)
             dots += [k for k in (3 * i - 2, 3 * i) if math.isclose(y[k], counts, rel_tol=1e-9)]
     ax.plot(x, y, **look, markevery=sorted({*dots}), markersize=4.5, solid_capstyle="butt")
-
-
-def _points(curve: Curve) -> list[CurvePoint]:
-    """Return the points that a curve is drawn through.
-
-    Where costs are rounded, or for a set of models, breakpoints are left out: they are many and slow, and little
-    changes between them.
-    """
-    alphas = np.append(np.geomspace(curve.alpha_min, 1.0, POINTS), [0.95, 0.98, 0.99, 0.999])
-    even = [curve.at(x) for x in np.sort(np.clip(alphas, curve.alpha_min, 1.0)).tolist()]
-    if curve.notes or curve.intervals is not None:
-        return even
-    return sorted([*curve.points, *even[1:-1]], key=lambda point: point.alpha)
 
 
 def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None, ax: "Axes | None" = None) -> "Axes":
@@ -230,25 +220,20 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
         if row["error"] is None:
             lines.setdefault(tuple(row[name] for name in others), []).append((row[x], row[y]))
     ax = canvas.axes_for(ax)
-    _draw_lines(ax, lines, others, canvas.in_order(study.values(x)))
-    ax.set(xlabel=canvas.name_of(x), ylabel=SHOWN.get(y, y))
-    canvas.quiet(ax)
-    if others and 0 < len(lines) <= canvas.NAMED:
-        ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
-    return ax
-
-
-def _draw_lines(ax: "Axes", lines: dict[tuple[Any, ...], list[tuple[Any, Any]]], others: list[str], at: Any) -> None:
-    """Draw each line, over numbers where they are, over names where not all values are numbers."""
-    numbers = all(is_number(value) for value in at)
-    place = {value: value if numbers else i for i, value in enumerate(at)}
+    at: list[Any] = canvas.in_order(study.values(x))
+    place = {value: value if all(map(is_number, at)) else i for i, value in enumerate(at)}
     for i, ((key, points), colour) in enumerate(zip(lines.items(), canvas.hues(len(lines)), strict=True)):
         label = ", ".join(f"{name} {canvas.name_of(value)}" for name, value in zip(others, key, strict=True))
         where = sorted((place[value], number) for value, number in points)
         style = canvas.STYLES[i % len(canvas.STYLES)]
         ax.plot(*zip(*where, strict=True), "o", linestyle=style, color=colour, label=label)
-    if not numbers:
+    if not all(map(is_number, at)):
         ax.set_xticks(range(len(at)), [canvas.name_of(value) for value in at])
+    ax.set(xlabel=canvas.name_of(x), ylabel=SHOWN.get(y, y))
+    canvas.quiet(ax)
+    if others and 0 < len(lines) <= canvas.NAMED:
+        ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
+    return ax
 
 
 def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError, as_number
+from prudent.errors import PrudentError
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.plot import canvas
@@ -270,8 +270,6 @@ def cells_to_draw(
         raise PrudentError(
             f"names is {names!r}; it must be a sequence of strings, for x, y, the action and other coordinates"
         )
-    if budget is not None:
-        budget = as_number("budget", budget, "a finite number", np.isfinite)
     cells = cells_of(plan, budget, x, y, where, numbers=numbers)
     if not cells:
         raise PrudentError(
