@@ -33,7 +33,7 @@ class Played:
     shares: dict[Hashable, float]  # by action: how often it is played there, adding up to 1
     met: bool  # whether runs of the plan can be there
     cost: float  # of the step, expected
-    towards: tuple[float, float] | None  # by how much the likeliest outcome changes the coordinates
+    towards: tuple[float, float] | None  # by how much the likeliest outcome changes them, if they are numbers
 
     @property
     def mean(self) -> float:
@@ -121,16 +121,12 @@ def cells_of(
                 )
         if often:
             cells.setdefault(cell, {}).update(often)
-    met = None if budget is None else met_with(plan, budget)
+    met = None  # the states that runs meet with this budget; None: those of all cells
+    if budget is not None:
+        spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
+        rows, always = met_of(plan.policy), plan.policy.budget is None
+        met = {row.state for row in rows if always or row.at_least - near <= spent <= row.at_most + near}
     return {cell: _played(model, cell, often, met, x, y) for cell, often in cells.items()}
-
-
-def met_with(plan: Plan, budget: float) -> set[Hashable]:
-    """Return the states that runs of a plan meet with a remaining budget."""
-    spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
-    always = plan.policy.budget is None
-    rows = met_of(plan.policy)
-    return {row.state for row in rows if always or row.at_least - near <= spent <= row.at_most + near}
 
 
 def _played(model: SSP, cell: Cell, often: dict[int, float], met: set[Hashable] | None, x: int, y: int) -> Played:
@@ -142,15 +138,10 @@ def _played(model: SSP, cell: Cell, often: dict[int, float], met: set[Hashable] 
         cost += times / total * float(model.probability[outcomes] @ model.cost[outcomes])
     most = max(often, key=lambda row: often[row])
     there = met is None or model.state(model.state_of_action(most)) in met
-    return Played(shares, there, cost, _towards(model, most, cell, x, y))
-
-
-def _towards(model: SSP, row: int, cell: Cell, x: int, y: int) -> tuple[float, float] | None:
-    """Return by how much the likeliest outcome of an action changes two coordinates that are numbers."""
-    target = _cell(model.state(int(model.successor[model.likeliest(row)])), x, y, {})
-    if target is None or not all(map(is_number, (*cell, *target))):
-        return None
-    return target[0] - cell[0], target[1] - cell[1]
+    target, towards = _cell(model.state(int(model.successor[model.likeliest(most)])), x, y, {}), None
+    if target is not None and all(map(is_number, (*cell, *target))):
+        towards = target[0] - cell[0], target[1] - cell[1]
+    return Played(shares, there, cost, towards)
 
 
 def other_parts(model: SSP) -> dict[int, Hashable]:
@@ -227,11 +218,8 @@ def are_pairs(model: SSP) -> bool:
 
 def is_map(model: SSP, x: int, y: int) -> bool:
     """Return whether two coordinates are a place: moves lead back and forth along both, by at most a step each."""
-    place = np.full((model.n_states, 2), np.nan)
-    for index in range(model.n_states):
-        cell = _cell(model.state(index), x, y, {})
-        if cell is not None and all(map(is_number, cell)):
-            place[index] = cell
+    cells = (_cell(model.state(index), x, y, {}) for index in range(model.n_states))
+    place = np.array([cell if cell and all(map(is_number, cell)) else (np.nan, np.nan) for cell in cells], dtype=float)
     moved: FloatArray = place[model.successor] - place[model.outcome_state]
     moved = moved[np.isfinite(moved).all(axis=1)]
     steps = (np.unique(np.abs(moved[:, i][moved[:, i] != 0])) for i in (0, 1))

@@ -26,7 +26,6 @@ from prudent.kernels.questions import Aims
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays, own_cores
 from prudent.runtime.ranks import End, Ranks
-from prudent.runtime.team import copy_together
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ class RankSweep(Backend):
             if self._part is None:
                 outline = self._outline()
                 self.ranks.tell(Begin())
-                self._part = self._own_part(shared(self.ranks, outline, self.task.prepared.threads))
+                self._part = self._own_part(self.ranks.shared(outline, self.task.prepared.threads))
             self.ranks.tell(Advance(last, final))
             found = self._part.advance(last, final=final)
         assert found is not None, "rank 0 has the values of the start"
@@ -172,7 +171,7 @@ def follow(ranks: Ranks, threads: object) -> None:
                     break
                 if isinstance(message, Begin):
                     part = None  # its tables are not needed any longer
-                    part = shared(ranks, None, ranks.threads).part(ranks)
+                    part = ranks.shared(None, ranks.threads).part(ranks)
                 else:
                     _take_step(part, message)
     ranks.part(message.error)
@@ -191,11 +190,6 @@ def _take_step(part: Part | None, message: object) -> None:
             part.values()
         case _:
             raise Defect(f"no rank knows what {message} means")
-
-
-def shared(ranks: Ranks, what: Any, threads: int) -> Any:
-    """Return what rank 0 gives, on all ranks; it copies with so many threads."""
-    return ranks.shared(what, lambda source, target: copy_together(source, target, threads))
 
 
 @contextmanager
