@@ -78,13 +78,12 @@ def grid(
     ['run', 'service']
     """
     where = {} if where is None else where
-    cells = cells_to_draw(plan, budget, x, y, where, names)
+    cells, title = _asked(plan, budget, x, y, where, names)
     place = is_map(plan.model, x, y)
     goals = goal_cells(plan.model, x, y, where) if place else []
     every = [*goals, *(cell for _, cell in states_with(plan.model, x, y, where))] if place else list(cells)
     ax = canvas.axes_for(ax, _size(len({x for x, _ in every}), len({y for _, y in every}), place))
-    called = (*names, *("x", "y")[len(names) :])
-    spots = _lay_out(ax, every, called)
+    spots = _lay_out(ax, every, (*names, *("x", "y")[len(names) :]))
     _fill(ax, plan.model, cells, spots, arrows=place if arrows is None else arrows, costs=costs)
     star: dict[str, Any] = {"color": canvas.TAIL, "markersize": 13, "markeredgecolor": canvas.INK, "zorder": 4}
     for goal in goals:
@@ -93,7 +92,6 @@ def grid(
     ax.spines[:].set_visible(False)
     if place:
         ax.set_aspect("equal")
-    title = heading(plan, budget, where, (*called[:2], "", *called[2:]), x, y)
     shown = canvas.keys(plan.model, {action for played in cells.values() for action in played.shares})
     if len(shown) > canvas.NAMED:
         canvas.entitle(ax, title)
@@ -219,7 +217,7 @@ def heat_map(
     'stage 1'
     """
     where = {} if where is None else where
-    cells = cells_to_draw(plan, budget, x, y, where, names, numbers=True)
+    cells, title = _asked(plan, budget, x, y, where, names, numbers=True)
     called = (*names, *("x", "y", "action")[len(names) :])
     means = np.array([played.mean for played in cells.values()])
     faded = np.where([played.met for played in cells.values()], 1.0, canvas.FADED)
@@ -240,7 +238,7 @@ def heat_map(
     bar.outline.set_visible(False)
     if isinstance(norm, canvas.part("colors").BoundaryNorm):
         bar.set_ticks((norm.boundaries[:-1] + norm.boundaries[1:]) / 2)
-    canvas.entitle(ax, heading(plan, budget, where, called, x, y))
+    canvas.entitle(ax, title)
     return ax
 
 
@@ -254,7 +252,7 @@ def _norm(model: SSP, whole: bool) -> Any:
     return colors.Normalize(low, max(high, low + 1e-9))
 
 
-def cells_to_draw(
+def _asked(
     plan: Plan,
     budget: float | None,
     x: int,
@@ -263,8 +261,8 @@ def cells_to_draw(
     names: Sequence[str],
     *,
     numbers: bool = False,
-) -> dict[Any, Played]:
-    """Return what a map shows in each cell; refuse what cannot be drawn."""
+) -> tuple[dict[Cell, Played], str]:
+    """Return what a map shows in each cell, and its title: the remaining budget and the coordinates that are fixed."""
     canvas.check_kind("plan", plan, Plan, "solve")
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise PrudentError(
@@ -275,18 +273,12 @@ def cells_to_draw(
         raise PrudentError(
             f"no state of {plan.model.name} can be reached with budget {budget!r} and where {dict(where)!r}"
         )
-    return cells
-
-
-def heading(
-    plan: Plan, budget: float | None, where: Mapping[int, Hashable], names: Sequence[str], x: int, y: int
-) -> str:
-    """Return what a map shows: the remaining budget and the coordinates that are fixed."""
-    others = dict(zip((i for i in range(max(where, default=0) + 1) if i not in (x, y)), names[3:], strict=False))
+    free = (i for i in range(max(where, default=0) + 1) if i not in (x, y))
+    others = dict(zip(free, names[3 if numbers else 2 :], strict=False))
     parts = [f"{others.get(i, f'coordinate {i}')} {canvas.name_of(value)}" for i, value in where.items()]
     if budget is not None:
         whole, left = plan.policy.budget, "any remaining budget"
         if whole is not None:
             left = f"{canvas.short(budget)} of the budget of {canvas.short(whole)} left"
         parts = [left, *parts, "faded: no run is there"]
-    return ", ".join(parts)
+    return cells, ", ".join(parts)
