@@ -4,10 +4,12 @@ Everything but the launch itself runs with it: layouts, layers, windows, the pol
 take the arguments of those in the CUDA files, in the same order; lines there say what each does.
 """
 
+from collections import deque
+
 import numpy as np
 
 from prudent.engine.sweep.device_levels import LANES
-from prudent.runtime.gpu import BLOCK, latest
+from prudent.runtime.gpu import BLOCK, OWNERS
 
 UNREACHED = 2**62
 
@@ -18,7 +20,7 @@ class StandIn:
     name = "stand-in"
 
     def __init__(self, free=2**40):
-        self.free, self.launched, self.latest, self.under_way = free, [], latest(), 0
+        self.free, self.launched, self.latest, self.under_way = free, [], deque(maxlen=OWNERS), 0
 
     def up(self, array):
         return np.array(array)

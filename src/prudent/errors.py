@@ -62,10 +62,6 @@ class ModelError(PrudentError):
 class TooLarge(PrudentError):
     """Work that exceeds a limit on memory or work; bounds may hold without it."""
 
-    def __init__(self, message: str, need: float = float("nan")) -> None:
-        super().__init__(message)
-        self.need = need  # the bytes that it takes, if known
-
 
 class Defect(AssertionError):
     """A condition that no input should cause: a defect of Prudent, with what to report."""

@@ -6,25 +6,23 @@ one.
 """
 
 import io
-import math
 import re
-from collections.abc import Hashable, Sequence
-from functools import cache
+from collections.abc import Container, Hashable, Sequence
+from functools import cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from prudent.errors import PrudentError, needed, printable
+from prudent.models.ssp import SSP
 from prudent.results.map_data import is_number
 from prudent.runtime.atomic_files import check_place, write_bytes
+from prudent.runtime.tables import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
 else:
     Axes = Any  # matplotlib is imported when something is drawn
-
-
-from prudent.models.ssp import SSP
 
 BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY = "#0072B2", "#E69F00", "#000000", "#CC79A7", "#009E73", "#56B4E9"
 SERIES = (BLUE, ORANGE, BLACK, PURPLE, GREEN, SKY)
@@ -73,20 +71,14 @@ def part(name: str) -> Any:
     return needed(f"matplotlib.{name}", "plot")
 
 
-@cache
-def _kinds() -> tuple[Any, Any]:
-    """Return classes of figures and axes that a notebook displays without pyplot."""
-    figure, axes = part("figure").Figure, part("axes").Axes
-    shown = {"_repr_png_": lambda self: png(self.figure)}
-    return type("Picture", (figure,), {"_repr_png_": png}), type("PictureAxes", (axes,), shown)
-
-
 def axes_for(ax: "Axes | None", size: tuple[float, float] = (6.4, 4.0)) -> "Axes":
-    """Return the axes to draw on: those given, or new ones on a figure of their own."""
+    """Return the axes to draw on: those given, or new ones on a figure that a notebook displays without pyplot."""
     kind: type[Any] = part("axes").Axes
     if ax is None:
-        Picture, PictureAxes = _kinds()
-        found: Axes = Picture(figsize=size, layout="constrained").add_subplot(axes_class=PictureAxes)
+        figure = part("figure").Figure(figsize=size, layout="constrained")
+        new: Any = figure.add_subplot()
+        figure._repr_png_ = new._repr_png_ = partial(png, figure)
+        found: Axes = new
         return found
     if not issubclass(type(ax), kind):
         raise PrudentError(f"ax is a {type(ax).__name__}; pass matplotlib axes, or leave ax out for a new figure")
@@ -99,10 +91,20 @@ def check_kind(name: str, value: object, kind: type, source: str) -> None:
         raise PrudentError(f"{name} is a {type(value).__name__}; give what prudent.{source} returned")
 
 
-def name_above(ax: "Axes", handles: Sequence[Any], **how: Any) -> None:
-    """Put a legend above the picture, from its left end on."""
-    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2}
-    ax.legend(handles=list(handles), **place, frameon=False, fontsize=9, **how)
+def name_above(ax: "Axes", handles: Sequence[Any], **how: Any) -> int:
+    """Put a legend above the picture, from its left end on, in as many columns as fit; return how many rows it has."""
+    room, widest = ax.bbox.width * 72 / ax.figure.dpi, max(len(each.get_label()) for each in handles)
+    columns = max(1, min(len(handles), int(room / (6 * widest + 36))))  # in points, about
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.2, "ncols": columns}
+    ax.legend(handles=list(handles), frameon=False, fontsize=9, **(place | how))
+    return -(-len(handles) // columns)
+
+
+def keys(model: SSP, actions: Container[Hashable], most: int = 24) -> list[Any]:
+    """Return the entries of a legend for some actions of a model."""
+    Patch = part("patches").Patch
+    shown = [(action, colour) for action, colour in colours_of(model).items() if action in actions]
+    return [Patch(facecolor=colour, label=name_of(action, most)) for action, colour in shown]
 
 
 def entitle(ax: "Axes", text: str) -> None:
@@ -115,11 +117,9 @@ def quiet(ax: "Axes") -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def hues(n: int) -> list[str]:
-    """Return n colours that differ in lightness; if n is too large for that, colours along cividis."""
-    if n <= len(SERIES):
-        return list(SERIES[:n])
-    return [ordered(i / (n - 1)) for i in range(n)]
+def hues(n: int, first: Sequence[str] = SERIES) -> list[str]:
+    """Return the first n of some colours that differ in lightness; if there are too few, n colours along cividis."""
+    return list(first[:n]) if n <= len(first) else [ordered(i / (n - 1)) for i in range(n)]
 
 
 def ordered(share: float) -> str:
@@ -149,13 +149,8 @@ def ink_on(colour: Any) -> str:
 
 def short(value: float) -> str:
     """Return a cost with two decimals, a whole one with none, and one that is nearly zero with three digits."""
-    if math.isnan(value):
-        return "unknown"
-    if not math.isfinite(value):
-        return "unbounded"
-    if value == round(value) or abs(value) >= 1e5:
-        return f"{value:,.0f}"
-    return f"{value:,.2f}" if abs(value) >= 0.1 else f"{value:.3g}"
+    whole = abs(value) >= 1e5 or value % 1 == 0
+    return f"{value:.3g}" if 0 < abs(value) < 0.1 else number(value, 0 if whole else 2)
 
 
 def name_of(name: Hashable, most: int = 24) -> str:
@@ -183,7 +178,6 @@ def png(figure: Any) -> bytes:
 
 def svg(figure: Any, theme: Theme = "both") -> bytes:
     """Return a figure as an SVG file's content, for a light page, a dark one, or whichever the reader has."""
-    _check_theme(theme)
     content = _content(figure, ".svg").decode()
     dark = {light.lower(): dark.lower() for light, dark in DARK.items()}
     rules = f"svg {{ fill: {dark[BLACK]} }}"  # matplotlib leaves out the fill of what is black
@@ -197,11 +191,6 @@ def svg(figure: Any, theme: Theme = "both") -> bytes:
     if theme != "light":
         content = content.replace("</style>", f"{rules}</style>", 1)
     return content.encode()
-
-
-def _check_theme(theme: str) -> None:
-    if theme not in ("both", "light", "dark"):
-        raise PrudentError(f"theme is {theme!r}; it must be both, light or dark")
 
 
 def _content(figure: Any, suffix: str) -> bytes:
@@ -249,7 +238,8 @@ def save(ax: "Axes", path: str | PathLike[str], *, theme: Theme = "both") -> Non
     True
     """
     check_picture_path(path)
-    _check_theme(theme)
+    if theme not in ("both", "light", "dark"):
+        raise PrudentError(f"theme is {theme!r}; it must be both, light or dark")
     suffix = Path(path).suffix.lower()
     if suffix != ".svg" and theme == "dark":
         raise PrudentError(f"theme is {theme!r}, but {path} has light colours; write an .svg, or leave theme out")
@@ -268,5 +258,4 @@ def colours_of(model: SSP) -> dict[Hashable, str]:
     size = [float(number) for number in numbers]  # type: ignore[arg-type]
     low, wide = (size[0], size[-1] - size[0] or 1.0) if size else (0.0, 1.0)
     along = [ordered((each - low) / wide) for each in size]
-    shades = FILLS if len(names) <= len(FILLS) else [ordered(i / (len(names) - 1)) for i in range(len(names))]
-    return dict(zip([*numbers, *names], [*along, *shades], strict=False))
+    return dict(zip([*numbers, *names], [*along, *hues(len(names), FILLS)], strict=True))

@@ -1,6 +1,7 @@
 """Numbers against numbers: values for every alpha, trade-offs, studies of parameters, the fan of a stress test."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,8 @@ BOX = {"facecolor": canvas.PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
 FEW = 15
 """Up to this many stretches of a curve have a dot at the end that counts where they meet."""
 
-SHOWN = {
-    "cvar": "CVaR",
-    "var": "VaR",
-    "expected": "expected cost",
-    "seconds": "seconds",
-    "worst_case": "minimal worst-case cost",
-}
-"""What numbers are called in pictures."""
+SHOWN = {"cvar": "CVaR", "var": "VaR", "expected": "expected cost", "worst_case": "minimal worst-case cost"}
+"""What numbers are called in pictures, if not as in a study."""
 
 
 def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None) -> "Axes":
@@ -46,8 +41,6 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         What :func:`prudent.curve` returned.
     alpha : float, optional
         An alpha to mark, with its numbers.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -59,7 +52,12 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     canvas.check_kind("curve", curve, Curve, "curve")
     marked = None if alpha is None else curve.at(alpha)
     ax = canvas.axes_for(ax)
-    points = _points(curve)
+    # Where costs are rounded, or for a set of models, breakpoints are many and slow, and little changes between them.
+    exact = not curve.notes and curve.intervals is None
+    alphas = np.append(np.geomspace(curve.alpha_min, 1.0, POINTS), [0.95, 0.98, 0.99, 0.999])
+    points = [curve.at(x) for x in np.sort(np.clip(alphas, curve.alpha_min, 1.0)).tolist()]
+    if exact:
+        points = sorted([*curve.points, *points[1:-1]], key=lambda point: point.alpha)
     x = [point.alpha for point in points]
     if any(point.upper - point.lower > 0.002 * abs(point.upper) for point in points):
         bounds = [p.lower for p in points], [p.upper for p in points]
@@ -70,7 +68,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
     ax.plot(x, [point.cvar for point in points], color=canvas.BLACK, linewidth=1.8, label=names["cvar"])
     for what, width, marker in (("var", 1.4, "."), ("expected", 2.6, "o")):
         look = {"color": colours[what], "linewidth": width, "marker": marker, "label": names[what]}
-        _draw_stretches(ax, curve, points, what, look)
+        _draw_stretches(ax, points if not exact else list(curve.points), what, look, curve.at if exact else None)
     if prefix:
         own = [point.nominal.cvar if point.nominal else np.nan for point in points]
         ax.plot(x, own, color=canvas.BLACK, linestyle=":", linewidth=1.4, label="CVaR in the model itself")
@@ -82,20 +80,27 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         ax.axvline(marked.alpha, color=canvas.INK, linewidth=0.9, linestyle=":", zorder=0)
         canvas.entitle(ax, f"{worst(marked.alpha)}:  {numbers}")
     if curve.alpha_min < 1:
-        _log_axis(ax, curve.alpha_min)
+        steps = (1, 2, 5) if curve.alpha_min > 0.004 else (1,)
+        ticks = [k * 10.0**-n for n in range(6, -1, -1) for k in steps if curve.alpha_min <= k * 10.0**-n <= 1]
+        ax.set(xscale="log", xlim=(curve.alpha_min, 1))
+        ax.set_xticks(ticks, [percent(tick) for tick in ticks])
+        ax.set_xticks([], minor=True)
     ax.set(xlabel="\N{GREEK SMALL LETTER ALPHA}: the worst fraction of runs", ylabel="total cost")
     canvas.quiet(ax)
     ax.legend(loc="best", frameon=False, fontsize=9, handlelength=2.5)
     return ax
 
 
-def _draw_stretches(ax: Any, curve: Curve, points: list[CurvePoint], what: str, look: dict[str, Any]) -> None:
-    """Draw where a number stays the same, with nothing across its jumps, and a dot where it is known at one alpha."""
-    exact = not curve.notes and curve.intervals is None
-    found = list(curve.points) if exact else points
+def _draw_stretches(
+    ax: Any, points: list[CurvePoint], what: str, look: dict[str, Any], at: Callable[[float], CurvePoint] | None
+) -> None:
+    """Draw where a number stays the same, with nothing across its jumps, and a dot where it is known at one alpha.
+
+    If points are breakpoints, each number stays the same up to the next, and ``at`` says which one counts there.
+    """
     stretches: list[list[float]] = []  # begin, end, number
-    for i, point in enumerate(found):
-        value, end = getattr(point, what), found[i + 1].alpha if exact and i + 1 < len(found) else point.alpha
+    for point, after in zip(points, [*points[1:], points[-1]], strict=True):
+        value, end = getattr(point, what), point.alpha if at is None else after.alpha
         if stretches and math.isclose(stretches[-1][2], value, rel_tol=1e-9):
             stretches[-1][1] = end
         else:
@@ -103,32 +108,11 @@ def _draw_stretches(ax: Any, curve: Curve, points: list[CurvePoint], what: str, 
     x = [each for begin, end, _ in stretches for each in (begin, end, np.nan)]
     y = [each for *_, value in stretches for each in (value, value, np.nan)]
     dots = [3 * i for i, (begin, end, _) in enumerate(stretches) if begin == end]
-    if exact and len(stretches) <= FEW:
+    if at is not None and len(stretches) <= FEW:
         for i, (meet, _, _) in list(enumerate(stretches))[1:]:
-            counts = getattr(curve.at(meet), what)
+            counts = getattr(at(meet), what)
             dots += [k for k in (3 * i - 2, 3 * i) if math.isclose(y[k], counts, rel_tol=1e-9)]
     ax.plot(x, y, **look, markevery=sorted({*dots}), markersize=4.5, solid_capstyle="butt")
-
-
-def _points(curve: Curve) -> list[CurvePoint]:
-    """Return the points that a curve is drawn through.
-
-    Where costs are rounded, or for a set of models, breakpoints are left out: they are many and slow, and little
-    changes between them.
-    """
-    alphas = np.append(np.geomspace(curve.alpha_min, 1.0, POINTS), [0.95, 0.98, 0.99, 0.999])
-    even = [curve.at(x) for x in np.sort(np.clip(alphas, curve.alpha_min, 1.0)).tolist()]
-    if curve.notes or curve.intervals is not None:
-        return even
-    return sorted([*curve.points, *even[1:-1]], key=lambda point: point.alpha)
-
-
-def _log_axis(ax: Any, least: float) -> None:
-    ax.set(xscale="log", xlim=(least, 1))
-    ticks = [t for t in (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if t >= least]
-    ticks = ticks if len(ticks) <= 8 else [t for t in ticks if f"{t:e}".startswith("1.0")]
-    ax.set_xticks(ticks, [percent(tick) for tick in ticks])
-    ax.set_xticks([], minor=True)
 
 
 def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None, ax: "Axes | None" = None) -> "Axes":
@@ -140,8 +124,6 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
         What :func:`prudent.frontier` returned.
     chosen : Plan or point, optional
         A plan, or one of the frontier's points, to mark.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -160,30 +142,27 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
     x, y = [point.expected for point in frontier.points], [point.cvar for point in frontier.points]
     every_x, every_y = [*x, *([chosen.expected] if chosen else [])], [*y, *([chosen.cvar] if chosen else [])]
     wide, high = (max((max(v) - min(v)), 1e-3 * abs(v[0]), 1e-9) for v in (every_x, every_y))
-    low_x, top_y = min(every_x) - 0.12 * wide, max(every_y) + (0.22 if chosen else 0.1) * high  # room for the legend
-    low_y = min(every_y) - 0.16 * high
+    low_x, high_x = min(every_x) - 0.12 * wide, max(every_x) + 0.1 * wide
+    low_y, top_y = min(every_y) - 0.16 * high, max(every_y) + (0.22 if chosen else 0.1) * high  # room for the legend
     cvar = np.unique(np.concatenate([np.linspace(frontier.lower, top_y, 200), y]))
     least = np.array([frontier.least_expected(float(c)) for c in cvar])
-    edge = np.concatenate([[max(every_x) + 0.1 * wide], least, [low_x]]), np.concatenate([cvar[:1], cvar, [top_y]])
+    corners = [(low_x, top_y), (low_x, low_y), (high_x, low_y), (high_x, frontier.lower)]
     ax.fill(
-        np.concatenate([edge[0], [low_x, edge[0][0]]]), np.concatenate([edge[1], [low_y, low_y]]),
-        facecolor=canvas.PALE, edgecolor=canvas.FAINT, hatch="...", linewidth=0, zorder=0,
+        *np.concatenate([np.column_stack([least, cvar]), corners]).T, facecolor=canvas.PALE, edgecolor=canvas.FAINT,
+        hatch="...", linewidth=0, zorder=0,
     )  # fmt: skip
     ax.plot(x, y, "-o", color=canvas.BLACK, linewidth=1.4, markersize=5, zorder=3)
     ax.text(0.02, 0.03, "no plan can be here", transform=ax.transAxes, fontsize=9, va="bottom", bbox=BOX)
     if len(x) > 1:
-        ends = (
-            (0, f"lowest expected cost {canvas.short(x[0])}", (8, 2), "left"),
-            (-1, f"minimal CVaR {canvas.short(y[-1])}", (4, -15), "right"),
-        )
-        for i, name, offset, side in ends:
-            ax.annotate(name, (x[i], y[i]), offset, textcoords="offset points", ha=side, fontsize=9, bbox=BOX)
+        beside: dict[str, Any] = {"textcoords": "offset points", "fontsize": 9, "bbox": BOX}
+        ax.annotate(f"lowest expected cost {canvas.short(x[0])}", (x[0], y[0]), (8, 2), ha="left", **beside)
+        ax.annotate(f"minimal CVaR {canvas.short(y[-1])}", (x[-1], y[-1]), (4, -15), ha="right", **beside)
     if chosen is not None:
         text = f"chosen: expected cost {canvas.short(chosen.expected)}, CVaR {canvas.short(chosen.cvar)}"
         how: dict[str, Any] = {"color": canvas.TAIL, "markersize": 15, "markeredgecolor": canvas.INK, "zorder": 5}
         ax.plot([chosen.expected], [chosen.cvar], "*", **how, label=text)
         ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier is falling and convex
-    ax.set(xlim=(low_x, max(every_x) + 0.1 * wide), ylim=(low_y, top_y))
+    ax.set(xlim=(low_x, high_x), ylim=(low_y, top_y))
     ax.set(xlabel="expected cost", ylabel=f"CVaR: mean cost of {worst(frontier.alpha)}")
     canvas.quiet(ax)
     return ax
@@ -217,8 +196,6 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
         A parameter, or ``"alpha"``; by default the first of them that has several values.
     y : str
         The result to draw: ``"cvar"``, ``"var"``, ``"expected"``, ``"seconds"`` and others.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -243,25 +220,20 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
         if row["error"] is None:
             lines.setdefault(tuple(row[name] for name in others), []).append((row[x], row[y]))
     ax = canvas.axes_for(ax)
-    _draw_lines(ax, lines, others, canvas.in_order(study.values(x)))
-    ax.set(xlabel=canvas.name_of(x), ylabel=SHOWN.get(y, y))
-    canvas.quiet(ax)
-    if others and 0 < len(lines) <= canvas.NAMED:
-        ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
-    return ax
-
-
-def _draw_lines(ax: "Axes", lines: dict[tuple[Any, ...], list[tuple[Any, Any]]], others: list[str], at: Any) -> None:
-    """Draw each line, over numbers where they are, over names where not all values are numbers."""
-    numbers = all(is_number(value) for value in at)
-    place = {value: value if numbers else i for i, value in enumerate(at)}
+    at: list[Any] = canvas.in_order(study.values(x))
+    place = {value: value if all(map(is_number, at)) else i for i, value in enumerate(at)}
     for i, ((key, points), colour) in enumerate(zip(lines.items(), canvas.hues(len(lines)), strict=True)):
         label = ", ".join(f"{name} {canvas.name_of(value)}" for name, value in zip(others, key, strict=True))
         where = sorted((place[value], number) for value, number in points)
         style = canvas.STYLES[i % len(canvas.STYLES)]
         ax.plot(*zip(*where, strict=True), "o", linestyle=style, color=colour, label=label)
-    if not numbers:
+    if not all(map(is_number, at)):
         ax.set_xticks(range(len(at)), [canvas.name_of(value) for value in at])
+    ax.set(xlabel=canvas.name_of(x), ylabel=SHOWN.get(y, y))
+    canvas.quiet(ax)
+    if others and 0 < len(lines) <= canvas.NAMED:
+        ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
+    return ax
 
 
 def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":
@@ -271,8 +243,6 @@ def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":
     ----------
     result : Stress
         What :func:`prudent.stress` returned.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -286,12 +256,9 @@ def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":
     canvas.check_kind("result", result, Stress, "stress")
     ax = canvas.axes_for(ax)
     low, lower, middle, upper, high = np.quantile(result.exceeds, QUANTILES, axis=0)
-    for least, most, opaque, name in (
-        (low, high, 0.35, "90% of the models"),
-        (lower, upper, 0.7, "50% of the models"),
-    ):
-        how: dict[str, Any] = {"color": canvas.BODY, "alpha": opaque, "linewidth": 0, "step": "post"}
-        ax.fill_between(result.levels, least, most, label=name, **how)
+    band: dict[str, Any] = {"color": canvas.BODY, "linewidth": 0, "step": "post"}
+    ax.fill_between(result.levels, low, high, alpha=0.35, label="90% of the models", **band)
+    ax.fill_between(result.levels, lower, upper, alpha=0.7, label="50% of the models", **band)
     ax.plot(result.levels, middle, color=canvas.INK, drawstyle="steps-post", label="median of the models")
     ax.axhline(result.alpha, color=canvas.TAIL, linestyle="--", linewidth=1, label=worst(result.alpha))
     ax.set(xlabel="total cost", ylabel="probability of a higher cost", ylim=(0, None))

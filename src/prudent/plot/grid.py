@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError, as_number
+from prudent.errors import PrudentError
+from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.plot import canvas
 from prudent.plot.canvas import Axes
-from prudent.results.map_data import Played, cells_of, goal_cells, is_map, is_number, states_with
+from prudent.results.map_data import Cell, Played, cells_of, goal_cells, is_map, is_number, states_with
 from prudent.results.plan import Plan
 
 SMALLEST = 6.0
@@ -17,6 +18,9 @@ SMALLEST = 6.0
 
 NUMBERED = 330
 """The most cells of a map that have their action written into them."""
+
+Span = tuple[float, float]
+"""Where something begins and ends along an axis."""
 
 
 def grid(
@@ -53,8 +57,6 @@ def grid(
         along both coordinates.
     costs : bool
         Whether to write the expected cost of the step into each cell.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -76,30 +78,26 @@ def grid(
     ['run', 'service']
     """
     where = {} if where is None else where
-    cells = cells_to_draw(plan, budget, x, y, where, names)
+    cells, title = _asked(plan, budget, x, y, where, names)
     place = is_map(plan.model, x, y)
     goals = goal_cells(plan.model, x, y, where) if place else []
     every = [*goals, *(cell for _, cell in states_with(plan.model, x, y, where))] if place else list(cells)
-    across, up = (canvas.in_order([cell[i] for cell in every]) for i in (0, 1))
-    ax = canvas.axes_for(ax, _size(len(across), len(up), place))
-    edges = edges_of(across), edges_of(up)
-    spots = {
-        cell: tuple((edges[i][k], edges[i][k + 1]) for i, k in enumerate((across.index(cell[0]), up.index(cell[1]))))
-        for cell in (*cells, *goals)
-    }
-    ax.set(facecolor=canvas.PALE, xlim=edges[0][[0, -1]], ylim=edges[1][[0, -1]])
-    _fill(ax, plan, cells, spots)
-    _write(ax, plan, cells, spots, arrows=place if arrows is None else arrows, costs=costs)
+    ax = canvas.axes_for(ax, _size(len({x for x, _ in every}), len({y for _, y in every}), place))
+    spots = _lay_out(ax, every, (*names, *("x", "y")[len(names) :]))
+    _fill(ax, plan.model, cells, spots, arrows=place if arrows is None else arrows, costs=costs)
     star: dict[str, Any] = {"color": canvas.TAIL, "markersize": 13, "markeredgecolor": canvas.INK, "zorder": 4}
     for goal in goals:
         ax.plot(*np.mean(spots[goal], axis=1), "*", **star)
-    called = (*names, *("x", "y")[len(names) :])
-    name_axes(ax, called, across, up)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     if place:
         ax.set_aspect("equal")
-    _legend(ax, plan, cells, heading(plan, budget, where, (*called[:2], "", *called[2:]), x, y))
+    shown = canvas.keys(plan.model, {action for played in cells.values() for action in played.shares})
+    if len(shown) > canvas.NAMED:
+        canvas.entitle(ax, title)
+    else:
+        above: dict[str, Any] = {"handlelength": 1.2, "handleheight": 1.0, "columnspacing": 1.4}
+        canvas.name_above(ax, shown, title=title or None, title_fontsize=9, alignment="left", **above)
     return ax
 
 
@@ -110,84 +108,89 @@ def _size(across: int, up: int, place: bool) -> tuple[float, float]:
     return wide, float(np.clip(tall + 1.1, 2.4, 7.0))
 
 
-def _fill(ax: Any, plan: Plan, cells: dict[Any, Played], spots: dict[Any, Any]) -> None:
+def _lay_out(ax: Any, cells: Sequence[Cell], names: Sequence[str]) -> dict[Cell, tuple[Span, Span]]:
+    """Set up axes for some cells; return where each of them begins and ends, across and upwards."""
+    ax.set(facecolor=canvas.PALE, xlabel=names[0], ylabel=names[1])
+    across, up = (canvas.in_order([cell[i] for cell in cells]) for i in (0, 1))
+    columns, rows = _spans(ax.xaxis, across), _spans(ax.yaxis, up)
+    ax.set(xlim=(columns[across[0]][0], columns[across[-1]][1]), ylim=(rows[up[0]][0], rows[up[-1]][1]))
+    return {cell: (columns[cell[0]], rows[cell[1]]) for cell in cells}
+
+
+def _spans(axis: Any, values: list[Any]) -> dict[Any, Span]:
+    """Label an axis with values that occur; return where the cells of each end: half way between numbers."""
+    numbers = all(map(is_number, values))
+    known = np.array(values if numbers else range(len(values)), dtype=np.float64)
+    # every one, every other one, every fifth ...
+    apart = next(k * 10**i for i in range(10) for k in (1, 2, 5) if len(values) <= 12 * k * 10**i) if numbers else 1
+    named = [f"{value:g}" if numbers else canvas.name_of(value, 12) for value in values[::apart]]
+    axis.set_ticks(known[::apart], named)
+    half = np.diff(known) / 2 if len(known) > 1 else np.array([0.5])
+    low, high = np.append(half[0], half)[: len(known)], np.append(half, half[-1])[: len(known)]
+    return dict(zip(values, zip((known - low).tolist(), (known + high).tolist(), strict=True), strict=True))
+
+
+def _corners(across: Span, up: Span) -> list[tuple[float, float]]:
+    return [(across[0], up[0]), (across[1], up[0]), (across[1], up[1]), (across[0], up[1])]
+
+
+def _fill(
+    ax: Any,
+    model: SSP,
+    cells: Mapping[Cell, Played],
+    spots: Mapping[Cell, tuple[Span, Span]],
+    *,
+    arrows: bool,
+    costs: bool,
+) -> None:
     """Colour the cells; one with several actions is divided from left to right, in the order of the legend."""
-    colour, rgba = canvas.colours_of(plan.model), canvas.part("colors").to_rgba
-    order = list(colour)
-    shapes, shades, frames = [], [], []
+    colour, rgba = canvas.colours_of(model), canvas.part("colors").to_rgba
+    shapes, shades = [], []
     for cell, played in cells.items():
-        (left, right), (low, high) = spots[cell]
-        frames.append([(left, low), (right, low), (right, high), (left, high)])
-        begin = left
-        for action in sorted(played.shares, key=order.index):
-            end = begin + played.shares[action] * (right - left)
-            shapes.append([(begin, low), (end, low), (end, high), (begin, high)])
+        (begin, right), up = spots[cell]
+        wide, most = right - begin, max(played.shares, key=lambda action: played.shares[action])
+        for action in (each for each in colour if each in played.shares):
+            across = begin, begin + wide * played.shares[action]
+            shapes.append(_corners(across, up))
             shades.append(rgba(colour[action], 1.0 if played.met else canvas.FADED))
-            begin = end
+            if action == most:
+                ink = canvas.ink_on(colour[most]) if played.met else canvas.INK
+                _write(ax, played, most, (across, up), ink, arrows=arrows, costs=costs)
+            begin = across[1]
     many = canvas.part("collections").PolyCollection
     ax.add_collection(many(shapes, facecolors=shades, linewidths=0, zorder=2))
-    thin = 1.2 if len(cells) <= 400 else 0.3
-    ax.add_collection(many(frames, facecolors="none", edgecolors=canvas.PAPER, linewidths=thin, zorder=2.5))
+    frames = {"facecolors": "none", "edgecolors": canvas.PAPER, "linewidths": 1.2 if len(cells) <= 400 else 0.3}
+    ax.add_collection(many([_corners(*spots[cell]) for cell in cells], **frames, zorder=2.5))
 
 
-def _write(ax: Any, plan: Plan, cells: dict[Any, Played], spots: dict[Any, Any], *, arrows: bool, costs: bool) -> None:
-    """Write into each cell what is played most there, as an arrow or a word, and what it costs, where there is room."""
-    colour = canvas.colours_of(plan.model)
-    order = list(colour)
+def _write(
+    ax: Any, played: Played, action: Hashable, spot: tuple[Span, Span], ink: str, *, arrows: bool, costs: bool
+) -> None:
+    """Write the action that is played most, as an arrow or a word, and what it costs, where there is room."""
+    middle, (wide, tall) = np.mean(spot, axis=1), np.diff(spot)[:, 0]
+    lines = [canvas.name_of(action)]
+    if arrows and _arrow(ax, played, middle, np.array([wide, tall]), ink, raised=costs):
+        lines, middle, tall = [], (middle[0], spot[1][0] + 0.2 * tall), 0.4 * tall
+    if costs:
+        lines.append(canvas.short(played.cost))
     size = np.abs(ax.transData.transform((1, 1)) - ax.transData.transform((0, 0))) * 72 / ax.figure.dpi * 0.9
-    for cell, played in cells.items():
-        (left, right), (low, high) = spots[cell]
-        most = max(played.shares, key=lambda action: played.shares[action])
-        before = sum(share for action, share in played.shares.items() if order.index(action) < order.index(most))
-        left, right = (left + (right - left) * share for share in (before, before + played.shares[most]))
-        middle, tall = ((left + right) / 2, (low + high) / 2), high - low
-        ink = canvas.ink_on(colour[most]) if played.met else canvas.INK
-        lines = [canvas.name_of(most)]
-        if arrows and _arrow(ax, played, middle, (right - left, tall), ink, raised=costs):
-            lines, middle, tall = [], (middle[0], low + 0.2 * tall), 0.4 * tall
-        if costs:
-            lines.append(canvas.short(played.cost))
-        room = (right - left) * size[0], tall * size[1]  # in points, about
-        longest = max(map(len, lines), default=0)
-        letters = min(9.0, 1.5 * room[0] / max(longest, 1), 0.72 * room[1] / max(len(lines), 1))
-        if lines and letters >= SMALLEST:
-            ax.text(*middle, "\n".join(lines), ha="center", va="center", fontsize=letters, color=ink, zorder=4)
+    room = wide * size[0], tall * size[1]  # in points, about
+    longest = max(map(len, lines), default=0)
+    letters = min(9.0, 1.5 * room[0] / max(longest, 1), 0.72 * room[1] / max(len(lines), 1))
+    if lines and letters >= SMALLEST:
+        ax.text(*middle, "\n".join(lines), ha="center", va="center", fontsize=letters, color=ink, zorder=4)
 
 
-def _arrow(ax: Any, played: Played, middle: Any, size: tuple[float, float], ink: str, *, raised: bool) -> bool:
+def _arrow(ax: Any, played: Played, middle: Any, size: FloatArray, ink: str, *, raised: bool) -> bool:
     """Draw an arrow to the likeliest successor of an action; return whether it leads anywhere."""
     if played.towards is None or played.towards == (0, 0):
         return False
-    along = np.array(played.towards, dtype=np.float64) / size
+    along = played.towards / size
     half = (0.21 if raised else 0.3) * along / np.hypot(*along) * size
-    start = np.array(middle) + np.array([0.0, 0.15 * size[1] if raised else 0.0])
-    head = {
-        "arrowstyle": "-|>,head_width=0.22,head_length=0.42",
-        "color": ink,
-        "linewidth": 1.4,
-        "shrinkA": 0,
-        "shrinkB": 0,
-    }
-    ax.annotate("", start + half, start - half, arrowprops=head, zorder=4)
+    start = middle + np.array([0.0, 0.15 * size[1] if raised else 0.0])
+    head = {"arrowstyle": "-|>,head_width=0.22,head_length=0.42", "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", start + half, start - half, arrowprops=head | {"color": ink, "linewidth": 1.4}, zorder=4)
     return True
-
-
-def _legend(ax: Any, plan: Plan, cells: dict[Any, Played], title: str) -> None:
-    """Name the actions above the cells, with what the picture shows."""
-    found = {action for played in cells.values() for action in played.shares}
-    colour = canvas.colours_of(plan.model)
-    shown = [action for action in colour if action in found]
-    if len(shown) > canvas.NAMED:
-        canvas.entitle(ax, title)
-        return
-    Patch = canvas.part("patches").Patch
-    handles = [Patch(facecolor=colour[action], label=canvas.name_of(action)) for action in shown]
-    room = ax.figure.bbox.width * 72 / ax.figure.dpi
-    columns = int(room / (6 * max(len(each.get_label()) for each in handles) + 34))
-    canvas.name_above(
-        ax, handles, ncols=max(1, min(len(handles), columns)), title=title or None, title_fontsize=9, alignment="left",
-        handlelength=1.2, handleheight=1.0, columnspacing=1.4,
-    )  # fmt: skip
 
 
 def heat_map(
@@ -214,32 +217,42 @@ def heat_map(
     'stage 1'
     """
     where = {} if where is None else where
-    cells = cells_to_draw(plan, budget, x, y, where, names, numbers=True)
-    ax = canvas.axes_for(ax, (6.0, 4.6))
-    across, up = (canvas.in_order([cell[i] for cell in cells]) for i in (0, 1))
-    grid = np.full((len(up), len(across)), np.nan)
-    unmet = np.zeros(grid.shape, dtype=bool)
-    column, row = ({value: i for i, value in enumerate(values)} for values in (across, up))
-    for (i, j), played in cells.items():
-        grid[row[j], column[i]], unmet[row[j], column[i]] = played.mean, not played.met
-    edges = edges_of(across), edges_of(up)
-    mesh = _coloured(ax, plan.model, edges, grid, unmet)
-    if unmet.any():
-        veil = canvas.part("colors").ListedColormap([canvas.PAPER])
-        ax.pcolor(*edges, np.ma.masked_equal(1.0 * unmet, 0), cmap=veil, alpha=1 - canvas.FADED, linewidth=0)
+    cells, title = _asked(plan, budget, x, y, where, names, numbers=True)
     called = (*names, *("x", "y", "action")[len(names) :])
-    ax.set(facecolor=canvas.PALE)
-    name_axes(ax, called, across, up)
+    means = np.array([played.mean for played in cells.values()])
+    faded = np.where([played.met for played in cells.values()], 1.0, canvas.FADED)
+    whole = bool((means == means.round()).all())
+    norm, shade = _norm(plan.model, whole), canvas.scale()
+    ax = canvas.axes_for(ax, (6.0, 4.6))
+    spots = _lay_out(ax, list(cells), called)
+    look = {"array": means, "cmap": shade, "norm": norm, "alpha": faded, "edgecolors": "face", "linewidths": 0.2}
+    tiles = canvas.part("collections").PolyCollection([_corners(*spots[cell]) for cell in cells], **look)
+    ax.add_collection(tiles)
+    for cell, played in cells.items():
+        if played.met and len(cells) <= NUMBERED:
+            text, ink = f"{played.mean:{'g' if whole else '.1f'}}", canvas.ink_on(shade(norm(played.mean)))
+            across, up = np.mean(spots[cell], axis=1)
+            ax.text(across, up, text, ha="center", va="center", fontsize=6.5, color=ink)
     figure: Any = ax.figure
-    bar = figure.colorbar(mesh, ax=ax, label=called[2] if budget is not None else f"{called[2]} (mean over visits)")
+    bar = figure.colorbar(tiles, ax=ax, label=called[2] if budget is not None else f"{called[2]} (mean over visits)")
     bar.outline.set_visible(False)
-    if isinstance(mesh.norm, canvas.part("colors").BoundaryNorm):
-        bar.set_ticks((mesh.norm.boundaries[:-1] + mesh.norm.boundaries[1:]) / 2)
-    canvas.entitle(ax, heading(plan, budget, where, called, x, y))
+    if isinstance(norm, canvas.part("colors").BoundaryNorm):
+        bar.set_ticks((norm.boundaries[:-1] + norm.boundaries[1:]) / 2)
+    canvas.entitle(ax, title)
     return ax
 
 
-def cells_to_draw(
+def _norm(model: SSP, whole: bool) -> Any:
+    """Return the range of colours, that of other pictures of the model; if numbers are few and whole, one for each."""
+    colors = canvas.part("colors")
+    actions = np.array([action for action in canvas.colours_of(model) if is_number(action)], dtype=np.float64)
+    low, high = float(actions[0]), float(actions[-1])
+    if whole and low < high < low + 12 and (actions == actions.round()).all():
+        return colors.BoundaryNorm(np.arange(low - 0.5, high + 1), 256)
+    return colors.Normalize(low, max(high, low + 1e-9))
+
+
+def _asked(
     plan: Plan,
     budget: float | None,
     x: int,
@@ -248,79 +261,24 @@ def cells_to_draw(
     names: Sequence[str],
     *,
     numbers: bool = False,
-) -> dict[Any, Played]:
-    """Return what a map shows in each cell; refuse what cannot be drawn."""
+) -> tuple[dict[Cell, Played], str]:
+    """Return what a map shows in each cell, and its title: the remaining budget and the coordinates that are fixed."""
     canvas.check_kind("plan", plan, Plan, "solve")
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise PrudentError(
             f"names is {names!r}; it must be a sequence of strings, for x, y, the action and other coordinates"
         )
-    if budget is not None:
-        budget = as_number("budget", budget, "a finite number", np.isfinite)
     cells = cells_of(plan, budget, x, y, where, numbers=numbers)
     if not cells:
         raise PrudentError(
             f"no state of {plan.model.name} can be reached with budget {budget!r} and where {dict(where)!r}"
         )
-    return cells
-
-
-def heading(
-    plan: Plan, budget: float | None, where: Mapping[int, Hashable], names: Sequence[str], x: int, y: int
-) -> str:
-    """Return what a map shows: the remaining budget and the coordinates that are fixed."""
-    others = dict(zip((i for i in range(max(where, default=0) + 1) if i not in (x, y)), names[3:], strict=False))
+    free = (i for i in range(max(where, default=0) + 1) if i not in (x, y))
+    others = dict(zip(free, names[3 if numbers else 2 :], strict=False))
     parts = [f"{others.get(i, f'coordinate {i}')} {canvas.name_of(value)}" for i, value in where.items()]
     if budget is not None:
         whole, left = plan.policy.budget, "any remaining budget"
         if whole is not None:
             left = f"{canvas.short(budget)} of the budget of {canvas.short(whole)} left"
         parts = [left, *parts, "faded: no run is there"]
-    return ", ".join(parts)
-
-
-def _coloured(ax: Any, model: SSP, edges: Any, grid: Any, unmet: Any) -> Any:
-    """Draw the cells and the numbers in them; actions that are few whole numbers get one colour each."""
-    colors = canvas.part("colors")
-    actions = np.array([action for action in canvas.colours_of(model) if is_number(action)], dtype=np.float64)
-    low, high = float(actions[0]), float(actions[-1])  # of the model, so that colours are those of other pictures
-    known = grid[np.isfinite(grid)]
-    whole = (known == known.round()).all()
-    if whole and low < high < low + 12 and (actions == actions.round()).all():
-        norm: Any = colors.BoundaryNorm(np.arange(low - 0.5, high + 1), 256)
-    else:
-        norm = colors.Normalize(low, max(high, low + 1e-9))
-    look = {"cmap": canvas.scale(), "norm": norm, "edgecolors": "face", "linewidth": 0.2}
-    mesh = ax.pcolormesh(*edges, np.ma.masked_invalid(grid), **look)
-    if grid.size <= NUMBERED:
-        for j, i in np.argwhere(np.isfinite(grid) & ~unmet).tolist():
-            middle = (edges[0][i] + edges[0][i + 1]) / 2, (edges[1][j] + edges[1][j + 1]) / 2
-            text = f"{grid[j, i]:g}" if whole else f"{grid[j, i]:.1f}"
-            colour = canvas.ink_on(mesh.cmap(norm(grid[j, i])))
-            ax.text(*middle, text, ha="center", va="center", fontsize=6.5, color=colour)
-    return mesh
-
-
-def edges_of(values: list[Hashable]) -> Any:
-    """Return where cells begin and end: half way between numbers, a step apart for names."""
-    if len(values) == 1 or not all(map(is_number, values)):
-        return np.arange(len(values) + 1) - 0.5 + (float(values[0]) if len(values) == 1 and is_number(values[0]) else 0)  # type: ignore[arg-type]
-    known = np.array(values, dtype=np.float64)
-    half = np.diff(known) / 2
-    return np.concatenate([[known[0] - half[0]], known[:-1] + half, [known[-1] + half[-1]]])
-
-
-def name_axes(ax: Any, names: Sequence[str], across: list[Hashable], up: list[Hashable]) -> None:
-    """Name the axes of a map, and label them with values that occur."""
-    ax.set(xlabel=names[0], ylabel=names[1])
-    _set_ticks(ax.xaxis, across)
-    _set_ticks(ax.yaxis, up)
-
-
-def _set_ticks(axis: Any, values: list[Hashable]) -> None:
-    if not all(map(is_number, values)):
-        axis.set_ticks(range(len(values)), [canvas.name_of(value, 12) for value in values])
-    else:  # every one, every other one, every fifth ...
-        apart = next(k * 10**i for i in range(10) for k in (1, 2, 5) if len(values) <= 12 * k * 10**i)
-        shown = values[::apart]
-        axis.set_ticks([float(value) for value in shown], [f"{value:g}" for value in shown])  # type: ignore[arg-type]
+    return cells, ", ".join(parts)

@@ -29,8 +29,6 @@ def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None)
         The plan.
     budget : float, optional
         The remaining budget; without it, the mean over the runs of the plan.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -70,8 +68,6 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     budget : float, optional
         The remaining budget, which gives the number of moves made; arrows are grey in cells that no run of the plan
         can be in by then.  Without it, all moves of the plan's runs are drawn, the frequent ones more opaque.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -87,30 +83,26 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
     arrows = _sailed(plan) if budget is None else _steered(plan, budget)
     ax = canvas.axes_for(ax, (6.0, 5.4))
     _draw_sea(ax)
-    spots = [(column, row, *DIRECTIONS[action]) for column, row, action in arrows]
-    often = np.array(list(arrows.values()))
-    column, row, right, down = np.array(spots, dtype=float).T
-    size = np.hypot(right, down)
-    order = np.argsort(often, kind="stable")
-    rgba, colour = canvas.part("colors").to_rgba, canvas.colours_of(plan.model)
-    shade = np.array([rgba(colour[action]) for _, _, action in arrows])
-    if budget is None:
-        shade[:, 3] = _opacity(often)
-    else:
-        shade = np.where(often[:, None] > 0, shade, rgba(canvas.FAINT))
+    moves = sorted(arrows, key=arrows.__getitem__)  # the frequent ones on top
+    spots = np.array([(column, row, *DIRECTIONS[action]) for column, row, action in moves], dtype=float)
+    toward = spots[:, 2:] / np.hypot(*spots[:, 2:].T)[:, None]
+    often = np.array([arrows[move] for move in moves])
+    rgba, colour = canvas.part("colors").to_rgba_array, canvas.colours_of(plan.model)
+    opaque = _opacity(often) if budget is None else None
+    known = [colour[move[2]] if budget is None or arrows[move] > 0 else canvas.FAINT for move in moves]
     # Several moves from one cell start at its middle; a single one is centred there.
-    scale, pivot, width = (1.7, "tail", 0.09) if budget is None else (1.25, "mid", 0.09)
+    scale, pivot = (1.7, "tail") if budget is None else (1.25, "mid")
     ax.quiver(
-        column[order], row[order], (right / size)[order], (down / size)[order], color=shade[order], angles="xy",
-        scale_units="xy", scale=scale, pivot=pivot, units="xy", width=width, headwidth=4, headlength=4.5,
-        headaxislength=4, edgecolor=[(*rgba(canvas.INK)[:3], a) for a in shade[order, 3]], linewidth=0.3, zorder=4,
+        *spots[:, :2].T, *toward.T, color=rgba(known, opaque), edgecolor=rgba([canvas.INK] * len(moves), opaque),
+        angles="xy", scale_units="xy", scale=scale, pivot=pivot, units="xy", width=0.09, headwidth=4, headlength=4.5,
+        headaxislength=4, linewidth=0.3, zorder=4,
     )  # fmt: skip
     if budget is None:
         _key(ax)
     else:
-        moves = round((plan.policy.whole - budget) / MOVE_COST)
+        made = round((plan.policy.whole - budget) / MOVE_COST)
         left = f"{budget:g} of the budget of {plan.policy.whole:g} left"
-        canvas.entitle(ax, f"after {moves} move{'' if moves == 1 else 's'}: {left}; grey: no run is there")
+        canvas.entitle(ax, f"after {made} move{'' if made == 1 else 's'}: {left}; grey: no run is there")
     return ax
 
 
@@ -130,15 +122,13 @@ def _key(ax: Any) -> None:
 
 def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:
     """Return how often runs make each move in each cell."""
+    model, played = plan.model, plan.visits().played
     found: dict[tuple[int, int, str], float] = {}
-    visits = plan.visits()
-    for row in np.flatnonzero(visits.played).tolist():
-        state: Any = plan.model.state(plan.model.state_of_action(row))
-        action: Any = plan.model.action(row)
-        if action != "stop":
-            key = state[0], state[1], action
-            found[key] = found.get(key, 0.0) + float(visits.played[row])
-    return found
+    for row in np.flatnonzero(played).tolist():
+        state: Any = model.state(model.state_of_action(row))
+        key: Any = *state[:2], model.action(row)
+        found[key] = found.get(key, 0.0) + float(played[row])
+    return {key: often for key, often in found.items() if key[2] != "stop"}
 
 
 def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:

@@ -12,15 +12,12 @@ from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.plot import canvas
 from prudent.plot.canvas import Axes
-from prudent.results.map_data import place_states, played_at, ways_of
+from prudent.results.map_data import place_states, played_in, ways_of
 from prudent.results.plan import Plan
 from prudent.runtime.tables import worst
 
 FEW = 12
 """Up to this many states, all are named."""
-
-MANY = 200
-"""Up to this many connections are drawn as arrows one by one, which takes about a millisecond for each."""
 
 SHOWN = 0.005
 """Connections that runs take less often than this are left out."""
@@ -48,42 +45,39 @@ def routes(
         The position (x, y) of each state; the goals that :func:`prudent.amend` adds need none.  By default the
         positions of the invented road network; for other models, positions whose distances match the costs between
         states as closely as possible, with the start on the left.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
     >>> import prudent
     >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
     >>> ax = prudent.plot.routes(plan, positions={"s0": (0, 0), "s1": (1, 1), "s2": (1, -1), "g": (2, 0)})
-    >>> len(ax.patches)  # s0 to s1, s0 to s2, and from both to the goal
-    4
+    >>> ax.get_title(loc="left")
+    'exact, the worst 10% of runs; line width: how often runs take a connection'
     """
     canvas.check_kind("plan", plan, Plan, "solve")
     model = plan.model
     place = _places(model, positions)
-    played = plan.visits().played if budget is None else _played(plan, budget)
-    once, total = ways_of(model).used(played)
+    played = played_in(plan, model.acting, budget)
+    pairs, total = ways_of(model, played)
     tall, wide = np.ptp(place[:, 1]), max(np.ptp(place[:, 0]), 1e-9)
     ax = canvas.axes_for(ax, (6.8, float(np.clip(6.4 * tall / wide, 2.2, 6.4)) + 0.4))
-    apart = np.insert(place[once], 2, np.nan, axis=1).reshape(-1, 2)  # one path with gaps: files stay small
+    apart = np.insert(place[pairs], 2, np.nan, axis=1).reshape(-1, 2)  # one path with gaps: files stay small
     ax.plot(*apart.T, color=canvas.ROAD, linewidth=0.5, zorder=1)
     ax.plot(place[:, 0], place[:, 1], "o", color=canvas.FAINT, markersize=2.5, zorder=2)
-    taken = np.flatnonzero((total >= SHOWN) & (once[:, 0] != once[:, 1]))
+    taken = np.flatnonzero((total >= SHOWN) & (pairs[:, 0] != pairs[:, 1]))
     taken = taken[np.argsort(total[taken], kind="stable")]
-    often = np.minimum(total[taken], 1.0) if budget is None else np.full(len(taken), 0.3)
-    draw = _draw_arrows if len(taken) <= MANY else _draw_lines
-    shades = [canvas.BLUE] * len(taken) if budget is None else _shades(ax, model, once[taken, 0], played)
-    draw(ax, place[once[taken]], often, shades)
-    _name_places(ax, model, place, once, total, budget)
+    if budget is None:
+        often, shades, forks = np.minimum(total[taken], 1.0), [canvas.BLUE] * len(taken), _forks(pairs, total)
+        shown = "line width: how often runs take a connection"
+        _key(ax)
+    else:
+        often, shades, forks = np.full(len(taken), 0.3), _shades(ax, model, pairs[taken, 0], played), []
+        shown = f"actions played with a remaining budget of {budget:g}"
+    _draw_ways(ax, place[pairs[taken]], often, shades)
+    _name_places(ax, model, place, forks)
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.06)
     ax.set_axis_off()
-    if budget is None:
-        _key(ax, crowded=len(taken) > MANY)
-        shown = "line width: how often runs take a connection"
-    else:
-        shown = f"actions played with a remaining budget of {budget:g}"
     what = plan.method if plan.objective is None else plan.objective
     canvas.entitle(ax, f"{what}, {worst(plan.alpha)}; {shown}")
     return ax
@@ -95,35 +89,25 @@ def _shades(ax: Any, model: SSP, sources: IntArray, played: FloatArray) -> list[
     if len(colour) > len(canvas.FILLS):
         return [canvas.INK] * len(sources)
     chosen = {model.state_of_action(row): model.action(row) for row in np.flatnonzero(played).tolist()}
-    Line = canvas.part("lines").Line2D
-    named = [action for action in colour if action in {chosen[source] for source in sources.tolist()}]
-    handles = [Line([], [], color=colour[action], linewidth=2.5, label=canvas.name_of(action)) for action in named]
-    ax.legend(handles=handles, loc="best", frameon=True, framealpha=0.8, edgecolor="none", fontsize=8.5)
-    return [colour[chosen[source]] for source in sources.tolist()]
+    found = [chosen[source] for source in sources.tolist()]
+    ax.legend(handles=canvas.keys(model, found), framealpha=0.8, edgecolor="none", fontsize=8.5)
+    return [colour[action] for action in found]
 
 
-def _draw_arrows(ax: Any, ways: FloatArray, often: FloatArray, shades: list[str]) -> None:
-    """Draw ways, (n, 2, 2), as arrows, slightly bent so that ways there and back lie side by side."""
-    arrow = canvas.part("patches").FancyArrowPatch
-    for (source, target), share, colour in zip(ways, often.tolist(), shades, strict=True):
-        how: dict[str, Any] = {"linewidth": _width(share), "alpha": _opacity(share), "mutation_scale": 6 + 4 * share}
-        how |= {"arrowstyle": "-|>", "shrinkA": 0.5, "shrinkB": 0.5, "connectionstyle": "arc3,rad=0.05"}
-        drawn = arrow(source, target, **how)
-        drawn.set(color=colour, zorder=3 + share)
-        ax.add_patch(drawn)
-
-
-def _draw_lines(ax: Any, ways: FloatArray, often: FloatArray, shades: list[str]) -> None:
-    """Draw many ways, (n, 2, 2), at once: lines that end in triangles."""
-    found = canvas.part("collections")
+def _draw_ways(ax: Any, ways: FloatArray, often: FloatArray, shades: list[str]) -> None:
+    """Draw ways, (n, 2, 2), at once: lines that end in triangles, each a little to the right of the way back."""
+    many = canvas.part("collections")
     along = ways[:, 1] - ways[:, 0]
     long = np.maximum(np.hypot(*along.T), 1e-300)  # two states may be in one place
-    head = along * np.minimum(0.3, 0.02 * np.ptp(ways.reshape(-1, 2), axis=0).max() / long)[:, None]
-    tip, back, aside = ways[:, 1], ways[:, 1] - head, 0.5 * np.column_stack([-head[:, 1], head[:, 0]])
-    how = {"alpha": _opacity(often), "zorder": 3}
-    ax.add_collection(found.LineCollection(ways, colors=shades, linewidths=_width(often), **how))
+    size = 0.02 * np.ptp(ways.reshape(-1, 2), axis=0).max()
+    head = along * np.minimum(0.3, size / long)[:, None]
+    aside = 0.5 * np.column_stack([-head[:, 1], head[:, 0]])
+    ways = ways - 0.4 * aside[:, None]
+    tip, back = ways[:, 1], ways[:, 1] - head
+    look = {"alpha": _opacity(often), "zorder": 3}
+    ax.add_collection(many.LineCollection(ways, colors=shades, linewidths=_width(often), **look))
     heads = np.stack([tip, back + aside, back - aside], axis=1)
-    ax.add_collection(found.PolyCollection(heads, facecolors=shades, linewidths=0, **how))
+    ax.add_collection(many.PolyCollection(heads, facecolors=shades, linewidths=0, **look))
 
 
 def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None) -> FloatArray:
@@ -147,34 +131,19 @@ def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None
             raise PrudentError(f"positions has {given[state]!r} for state {state!r}; it must be (x, y)") from None
     if not np.isfinite(found).all():
         raise PrudentError("positions must be finite numbers")
-    others = np.delete(found, below, axis=0)
-    for index in below:  # the ends that amend added: below all others, in the middle
-        low, tall, wide = others[:, 1].min(), np.ptp(others[:, 1]), np.ptp(others[:, 0])
-        found[index] = np.median(others[:, 0]), low - 0.15 * max(tall, wide)
+    others = np.delete(found, below, axis=0)  # the ends that amend added: below all others, in the middle
+    found[below] = np.median(others[:, 0]), others[:, 1].min() - 0.15 * np.ptp(others, axis=0).max()
     return found
 
 
-def _played(plan: Plan, budget: float) -> FloatArray:
-    """Return 1 for the actions played at a remaining budget that a run can have there, and 0 for others."""
-    model = plan.model
-    found = np.zeros(model.n_actions)
-    for index in model.acting:
-        if (action := played_at(plan, index, budget)) is not None:
-            found[model.find_action(index, action)] = 1
-    return found
-
-
-def _name_places(
-    ax: Any, model: SSP, place: FloatArray, once: IntArray, total: FloatArray, budget: float | None
-) -> None:
+def _name_places(ax: Any, model: SSP, place: FloatArray, forks: list[int]) -> None:
     """Name the start, the goal, and the states where routes part, as far as there is room."""
     size = np.ptp(place, axis=0).max()
     named: list[FloatArray] = []
     start, goal = model.initial_state.tolist(), np.flatnonzero(model.is_goal).tolist()
     for which, marker, large in ((start, "s", 9), (goal, "*", 15)):
         ax.plot(*place[which].T, marker, color=canvas.ORANGE, markersize=large, markeredgecolor=canvas.INK, zorder=6)
-    forks = range(model.n_states) if model.n_states <= FEW else [] if budget is not None else _forks(once, total)
-    for index in [*start, *goal, *forks]:
+    for index in [*start, *goal, *(range(model.n_states) if model.n_states <= FEW else forks)]:
         spot = place[index]
         if any(abs(spot[0] - x) < 0.11 * size and abs(spot[1] - y) < 0.05 * size for x, y in named):
             continue
@@ -187,13 +156,12 @@ def _name_places(
         )  # fmt: skip
 
 
-def _forks(once: IntArray, total: FloatArray) -> list[int]:
+def _forks(pairs: IntArray, total: FloatArray) -> list[int]:
     """Return where a plan's routes part, the busiest first."""
     used = total >= 0.02
-    source, count = np.unique(once[used, 0], return_counts=True)
-    leaving = np.bincount(once[used, 0], weights=total[used])
-    busy = {int(s): float(leaving[s]) for s in source[count > 1]}
-    return sorted(busy, key=lambda s: -busy[s])[:12]
+    count, leaving = np.bincount(pairs[used, 0]), np.bincount(pairs[used, 0], total[used])
+    busy = np.flatnonzero(count > 1)
+    return list(busy[np.argsort(-leaving[busy], kind="stable")][:FEW])
 
 
 def _width(often: Any) -> Any:
@@ -204,14 +172,12 @@ def _opacity(often: Any) -> Any:
     return 0.4 + 0.6 * often
 
 
-def _key(ax: Any, *, crowded: bool) -> None:
-    """Explain the widths in a legend: where there is room, or below a crowded picture, to save a long search."""
+def _key(ax: Any) -> None:
+    """Explain the widths in a legend below the picture."""
     Line = canvas.part("lines").Line2D
     handles = [
         Line([], [], color=canvas.BLUE, linewidth=_width(often), alpha=_opacity(often), label=f"{often:.0%} of runs")
         for often in (1.0, 0.5, 0.1)
     ]
-    how: dict[str, Any] = {"loc": "best"}
-    if crowded:
-        how = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": len(handles)}
-    ax.legend(handles=handles, frameon=True, framealpha=0.8, edgecolor="none", fontsize=8.5, handlelength=3, **how)
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": len(handles)}
+    ax.legend(handles=handles, frameon=False, fontsize=8.5, handlelength=3, **below)

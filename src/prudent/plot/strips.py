@@ -31,8 +31,6 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
         The plan.
     *states : hashable
         The states, with a strip for each; by default the states with a choice that the plan's runs visit most often.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -50,10 +48,10 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     ]
     own = ax is None
     ax = canvas.axes_for(ax, (6.8, 1.5 + 0.42 * len(strips)))
+    figure: Any = ax.figure
     budget, step = plan.policy.whole, plan.policy.prepared.scale.level_size
     found = {band.action for _, bands, _ in strips for band in bands}
     colour = canvas.colours_of(plan.model)
-    actions = [action for action in colour if action in found]
     low, high = _range(strips, budget, step)
     ax.set(xlim=(high, low), ylim=(len(strips) - 0.4, -0.6))  # the budget falls from left to right
     spelt: set[Hashable] = set()
@@ -66,11 +64,10 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
     _name_budget(ax, plan, chosen, 0 if states else len({row.state for row in decisions} - set(chosen)))
-    if len(actions) > 1 and spelt != set(actions) and len(actions) <= canvas.NAMED:
-        Patch = canvas.part("patches").Patch
-        names = {action: canvas.name_of(action, LONG) for action in actions}
-        handles = [Patch(facecolor=colour[each], edgecolor=canvas.PAPER, label=name) for each, name in names.items()]
-        _legend(ax, handles, own=own)
+    if len(found) > 1 and spelt != found and len(found) <= canvas.NAMED:
+        rows = canvas.name_above(ax, canvas.keys(plan.model, found, LONG))
+        if own:
+            figure.set_figheight(figure.get_figheight() + 0.19 * (rows - 1))
     return ax
 
 
@@ -114,18 +111,6 @@ def _name_budget(ax: Any, plan: Plan, states: list[Hashable], more: int) -> None
         what = "remaining budget" if back else "remaining budget (below 0: the total exceeds the budget)"
     words = "full colour: where runs can be" + (f"; states not shown: {more:,}" if more else "")
     ax.set_xlabel(f"{what}\n{words}")
-
-
-def _legend(ax: "Axes", handles: list[Any], *, own: bool) -> None:
-    """Put a legend above, in as many columns as fit; a figure made here grows with the rows."""
-    figure: Any = ax.figure
-    state = max(len(label.get_text()) for label in ax.get_yticklabels())
-    action = max(len(each.get_label()) for each in handles)
-    room = (figure.bbox.width if own else ax.bbox.width) * 72 / figure.dpi - (6.5 * state + 20 if own else 0)
-    columns = max(1, min(len(handles), 6, int(room / (6 * action + 40))))
-    if own:
-        figure.set_figheight(figure.get_figheight() + 0.19 * (-(-len(handles) // columns) - 1))
-    canvas.name_above(ax, handles, ncols=columns)
 
 
 def most_visited(plan: Plan) -> list[Hashable]:

@@ -89,8 +89,6 @@ def distribution(
         Names for the legend; by default the methods of plans.
     bins : int or sequence of float, optional
         The largest number of bars, or their edges; costs outside the edges go into the first and the last bar.
-    ax : Axes, optional
-        The axes to draw on; by default new ones.
 
     Examples
     --------
@@ -105,8 +103,12 @@ def distribution(
     ax = canvas.axes_for(ax)
     peak = max([_draw_bars(ax, each, edges, alone=len(shown) == 1) for each in shown])
     _mark_rows(ax, shown, edges, peak)
-    ax.set(xlim=(edges[0], edges[-1]), ylabel="probability")
-    _name_axes(ax, edges, [each.found for each in shown])
+    values = np.concatenate([each.found.values for each in shown])
+    beyond = values.max() >= edges[-1] or any(each.found.missing > 0 for each in shown)
+    last = values[values >= edges[-2]]
+    rest = f" (last bar: {canvas.short(float(last.min()))} or more)" if beyond and len(last) else ""
+    ax.set(xlim=(edges[0], edges[-1]), xlabel=f"total cost{rest}", ylabel="probability")
+    canvas.quiet(ax)
     return ax
 
 
@@ -146,11 +148,15 @@ def cdf(
 
 def common_bins(found: Sequence[Distribution], bins: int | Sequence[float] | None = None) -> FloatArray:
     """Return edges of bars that suit several distributions, whole cost steps wide if there is a common step."""
-    if bins is not None and not isinstance(bins, int | np.integer):
-        return _edges(bins)
-    most = BINS if bins is None else int(bins)
+    most = BINS if bins is None else int(bins) if isinstance(bins, int | np.integer) else 0
     if most < 1 or isinstance(bins, bool):
-        raise PrudentError(f"bins is {bins!r}; it must be a number of bars, at least 1, or rising edges of bars")
+        try:
+            edges = np.asarray(bins, dtype=np.float64)
+        except (TypeError, ValueError):
+            edges = np.zeros(0)
+        if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
+            raise PrudentError(f"bins is {bins!r}; it must be a number of bars, at least 1, or rising edges of bars")
+        return edges
     low = min(float(each.values[0]) for each in found)
     high = max(float(each.values[-1]) for each in found)
     near = max(each.quantile(1 - BEYOND) if each.missing < BEYOND else float(each.values[-1]) for each in found)
@@ -171,21 +177,9 @@ def common_bins(found: Sequence[Distribution], bins: int | Sequence[float] | Non
     return np.linspace(low, high + 1e-9 * max(1.0, abs(high)), most + 1)
 
 
-def _edges(bins: Sequence[float]) -> FloatArray:
-    """Return edges of bars as they were given, or refuse them."""
-    try:
-        edges = np.asarray(bins, dtype=np.float64)
-    except (TypeError, ValueError):
-        edges = np.zeros(0)
-    if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all() or not np.isfinite(edges).all():
-        raise PrudentError(f"bins is {bins!r}; it must be a number of bars, or rising edges of bars")
-    return edges
-
-
 def _binned(found: Distribution, weights: FloatArray, edges: FloatArray, missing: float) -> FloatArray:
     """Return probability by bar; values beyond the bars go into the last, and values before them into the first."""
-    place = np.clip(np.searchsorted(edges, found.values, side="right") - 1, 0, len(edges) - 2)
-    mass = np.bincount(place, weights=weights, minlength=len(edges) - 1).astype(np.float64)
+    mass, _ = np.histogram(np.clip(found.values, edges[0], edges[-1]), edges, weights=weights)
     mass[-1] += missing
     return mass
 
@@ -207,42 +201,29 @@ def _shown(
         )
     alpha = None if alpha is None else check_alpha(alpha)
     usual = next((result.alpha for result in results if isinstance(result, Plan)), None)
-    names = _labels(results) if labels is None else [canvas.name_of(label, 40) for label in labels]
-    to_rgb = canvas.part("colors").to_rgb
-    one = bars and len(results) == 1
-    shown = []
-    for i, (result, name, hue) in enumerate(zip(results, names, canvas.hues(len(results)), strict=True)):
-        style, hatch = canvas.STYLES[i % len(canvas.STYLES)], canvas.HATCHES[i % len(canvas.HATCHES)]
-        looks = (hue, style, hatch, (*to_rgb(hue), 0.4))
-        if one:
-            looks = (canvas.INK, style, "", (*to_rgb(canvas.TAIL), 1.0))
-        own = result.alpha if isinstance(result, Plan) else usual
-        shown.append(_Drawn(_distribution_of(result), alpha or own, name, *looks))
-    return shown
-
-
-def _distribution_of(result: Result) -> Distribution:
-    if isinstance(result, Plan):
-        return result.total_cost()
-    return result.distribution if isinstance(result, Runs) else result
-
-
-def _labels(results: tuple[Result, ...]) -> list[str]:
-    """Return a name for each result: none for a single exact one, and with alpha where two plans share a method."""
     methods = [result.method for result in results if isinstance(result, Plan)]
     several = len(set(methods)) < len(methods)
-
-    def label(result: Result) -> str:
+    to_rgba = canvas.part("colors").to_rgba
+    shown = []
+    for i, (result, hue) in enumerate(zip(results, canvas.hues(len(results)), strict=True)):
+        own, simulated = usual, False
         if isinstance(result, Plan):
-            return (
-                result.method
-                + (f", {worst(result.alpha)}" if several else "")
-                + (SIMULATED if math.isnan(result.var) else "")
-            )
-        return f"{result.episodes:,} runs" if isinstance(result, Runs) else "distribution"
-
-    drawn = len(results) > 1 or (isinstance(results[0], Plan) and math.isnan(results[0].var))
-    return [label(result) for result in results] if drawn else [""]
+            own, simulated, found = result.alpha, math.isnan(result.var), result.total_cost()
+            name = result.method + (f", {worst(own)}" if several else "") + (SIMULATED if simulated else "")
+        elif isinstance(result, Runs):
+            found, name = result.distribution, f"{result.episodes:,} runs"
+        else:
+            found, name = result, "distribution"
+        if labels is not None:
+            name = canvas.name_of(labels[i], 40)
+        elif len(results) == 1 and not simulated:
+            name = ""
+        style, hatch = canvas.STYLES[i % len(canvas.STYLES)], canvas.HATCHES[i % len(canvas.HATCHES)]
+        looks = (hue, style, hatch, to_rgba(hue, 0.4))
+        if bars and len(results) == 1:
+            looks = (canvas.INK, style, "", to_rgba(canvas.TAIL))
+        shown.append(_Drawn(found, alpha or own, name, *looks))
+    return shown
 
 
 def _draw_bars(ax: Any, each: _Drawn, edges: FloatArray, *, alone: bool) -> float:
@@ -267,10 +248,12 @@ def _mark_rows(ax: Any, shown: Sequence[_Drawn], edges: FloatArray, peak: float)
     """
     row, on_bars = 0.075, bool(ax.patches)
     lines, patches = canvas.part("lines"), canvas.part("patches")
-    handles = []
+    room, handles = ax.bbox.width * 72 / ax.figure.dpi + 16, []  # in points, about
     for i, each in enumerate(shown):
         height = 1 - row * (i + 0.5)  # in axes coordinates: they may share an axis with others
-        look = {"linestyle": each.style, "label": each.text}
+        cramped = LETTER * len(re.sub(r"\$.*?\$", ".", each.text)) > room
+        text = each.text.replace(":  ", ":\n", 1) if cramped else each.text
+        look = {"linestyle": each.style, "label": text, "edgecolor" if on_bars else "color": each.colour}
         at = {sign: float(np.clip(x, edges[0], edges[-1])) for sign, x in each.marks.items()}
         above = {"color": each.colour, "transform": ax.get_xaxis_transform(), "clip_on": False}
         ax.plot([min(at.values()), max(at.values())], [height] * 2, **above, linewidth=1, zorder=3)
@@ -278,27 +261,12 @@ def _mark_rows(ax: Any, shown: Sequence[_Drawn], edges: FloatArray, peak: float)
             if sign in at:
                 ax.plot([at[sign]], [height], marker, **above, markersize=size, markeredgewidth=1.6, zorder=4)
         if on_bars:
-            shade = each.tail if each.alpha else "none"
-            handles.append(patches.Patch(facecolor=shade, edgecolor=each.colour, hatch=each.hatch, **look))
+            handles.append(patches.Patch(facecolor=each.tail if each.alpha else "none", hatch=each.hatch, **look))
         else:
-            handles.append(lines.Line2D([], [], color=each.colour, linewidth=1.6, **look))
+            handles.append(lines.Line2D([], [], linewidth=1.6, **look))
     ax.set_ylim(0, peak / (1 - row * (len(shown) + 0.4)))
     if ax.get_ylim()[1] > 1:  # no probability is above 1
         ax.set_yticks(np.linspace(0, 1, 6))
-    room = ax.bbox.width * 72 / ax.figure.dpi + 16  # in points, about
-    for handle in handles:
-        text = handle.get_label()
-        if LETTER * len(re.sub(r"\$.*?\$", ".", text)) > room:
-            handle.set_label(text.replace(":  ", ":\n", 1))
     alphas = {each.alpha for each in shown if each.alpha is not None}
     shaded = f"shaded: {worst(alphas.pop())}" if len(alphas) == 1 and on_bars else None
-    canvas.name_above(ax, handles, handlelength=2.4, title=shaded, title_fontsize=9, alignment="left")
-
-
-def _name_axes(ax: Any, edges: FloatArray, found: Sequence[Distribution]) -> None:
-    values = np.concatenate([each.values for each in found])
-    beyond = values.max() >= edges[-1] or any(each.missing > 0 for each in found)
-    last = values[values >= edges[-2]]
-    rest = f" (last bar: {canvas.short(float(last.min()))} or more)" if beyond and len(last) else ""
-    ax.set_xlabel(f"total cost{rest}")
-    canvas.quiet(ax)
+    canvas.name_above(ax, handles, ncols=1, handlelength=2.4, title=shaded, title_fontsize=9, alignment="left")

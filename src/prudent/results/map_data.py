@@ -3,20 +3,18 @@
 Also a model as a network: the ways between its states, how often runs take them, and where states lie.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from prudent.domains.registry import DOMAINS, Domain
 from prudent.domains.treasure import DIRECTIONS, MOVE_COST, TREASURE
 from prudent.errors import PrudentError, as_number
-from prudent.models.rows import FloatArray, IntArray, owner
+from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.results.decisions import met_of
 from prudent.results.plan import Plan
@@ -35,7 +33,7 @@ class Played:
     shares: dict[Hashable, float]  # by action: how often it is played there, adding up to 1
     met: bool  # whether runs of the plan can be there
     cost: float  # of the step, expected
-    towards: tuple[float, float] | None  # by how much the likeliest outcome changes the coordinates
+    towards: tuple[float, float] | None  # by how much the likeliest outcome changes them, if they are numbers
 
     @property
     def mean(self) -> float:
@@ -85,6 +83,17 @@ def played_at(plan: Plan, state: int, budget: float) -> Hashable | None:
     return model.action(policy.model_action(state, max(policy.level - used, 0)))
 
 
+def played_in(plan: Plan, states: Iterable[int], budget: float | None) -> FloatArray:
+    """Return how often a run plays each action; with a remaining budget, 1 for what is played in some states."""
+    if budget is None:
+        return plan.visits().played
+    found = np.zeros(plan.model.n_actions)
+    for index in states:
+        if (action := played_at(plan, index, budget)) is not None:
+            found[plan.model.find_action(index, action)] = 1
+    return found
+
+
 def cells_of(
     plan: Plan, budget: float | None, x: int, y: int, where: Mapping[int, Hashable], *, numbers: bool = False
 ) -> dict[Cell, Played]:
@@ -92,21 +101,18 @@ def cells_of(
 
     With ``numbers``, states without a choice are left out, and actions that are not numbers are refused.
     """
-    model, met = plan.model, None if budget is None else met_with(plan, budget)
-    visits = plan.visits().played if budget is None else np.zeros(0)
+    model = plan.model
+    places = choices(model, x, y, where) if numbers else states_with(model, x, y, where)
+    played = played_in(plan, (index for index, _ in places), budget)
     cells: dict[Cell, dict[int, float]] = {}
-    for index, cell in choices(model, x, y, where) if numbers else states_with(model, x, y, where):
-        if budget is None:
-            often = {row: float(visits[row]) for row in model.actions(index) if visits[row] > 0}
-        else:
-            action = played_at(plan, index, budget)
-            often = {} if action is None else {model.find_action(index, action): 1.0}
-            if often and cell in cells:
-                other = model.state(model.state_of_action(next(iter(cells[cell]))))
-                raise PrudentError(
-                    f"states {other!r} and {model.state(index)!r} share a cell; with a budget, fix the others: "
-                    "where={2: ...}"
-                )
+    for index, cell in places:
+        often = {row: float(played[row]) for row in model.actions(index) if played[row] > 0}
+        if budget is not None and often and cell in cells:
+            other = model.state(model.state_of_action(next(iter(cells[cell]))))
+            raise PrudentError(
+                f"states {other!r} and {model.state(index)!r} share a cell; with a budget, fix the others: "
+                "where={2: ...}"
+            )
         for action in (model.action(row) for row in often if numbers):
             if not is_number(action):
                 raise PrudentError(
@@ -115,15 +121,12 @@ def cells_of(
                 )
         if often:
             cells.setdefault(cell, {}).update(often)
+    met = None  # the states that runs meet with this budget; None: those of all cells
+    if budget is not None:
+        spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
+        rows, always = met_of(plan.policy), plan.policy.budget is None
+        met = {row.state for row in rows if always or row.at_least - near <= spent <= row.at_most + near}
     return {cell: _played(model, cell, often, met, x, y) for cell, often in cells.items()}
-
-
-def met_with(plan: Plan, budget: float) -> set[Hashable]:
-    """Return the states that runs of a plan meet with a remaining budget."""
-    spent, near = plan.policy.whole - budget, 1e-9 * max(1.0, abs(plan.policy.whole))
-    always = plan.policy.budget is None
-    rows = met_of(plan.policy)
-    return {row.state for row in rows if always or row.at_least - near <= spent <= row.at_most + near}
 
 
 def _played(model: SSP, cell: Cell, often: dict[int, float], met: set[Hashable] | None, x: int, y: int) -> Played:
@@ -135,15 +138,10 @@ def _played(model: SSP, cell: Cell, often: dict[int, float], met: set[Hashable] 
         cost += times / total * float(model.probability[outcomes] @ model.cost[outcomes])
     most = max(often, key=lambda row: often[row])
     there = met is None or model.state(model.state_of_action(most)) in met
-    return Played(shares, there, cost, _towards(model, most, cell, x, y))
-
-
-def _towards(model: SSP, row: int, cell: Cell, x: int, y: int) -> tuple[float, float] | None:
-    """Return by how much the likeliest outcome of an action changes two coordinates that are numbers."""
-    target = _cell(model.state(int(model.successor[model.likeliest(row)])), x, y)
-    if target is None or not all(map(is_number, (*cell, *target))):
-        return None
-    return target[0] - cell[0], target[1] - cell[1]
+    target, towards = _cell(model.state(int(model.successor[model.likeliest(most)])), x, y, {}), None
+    if target is not None and all(map(is_number, (*cell, *target))):
+        towards = target[0] - cell[0], target[1] - cell[1]
+    return Played(shares, there, cost, towards)
 
 
 def other_parts(model: SSP) -> dict[int, Hashable]:
@@ -182,7 +180,7 @@ def states_with(model: SSP, x: int, y: int, where: Mapping[int, Hashable]) -> li
     return found
 
 
-def _cell(name: Hashable, x: int, y: int, where: Mapping[int, Hashable] = MappingProxyType({})) -> Cell | None:
+def _cell(name: Hashable, x: int, y: int, where: Mapping[int, Hashable]) -> Cell | None:
     """Return the cell of a state; None if it is no tuple with these coordinates and these values of others."""
     if not isinstance(name, tuple) or max(x, y, *where) >= len(name) or min(x, y, *where) < 0:
         return None
@@ -220,50 +218,25 @@ def are_pairs(model: SSP) -> bool:
 
 def is_map(model: SSP, x: int, y: int) -> bool:
     """Return whether two coordinates are a place: moves lead back and forth along both, by at most a step each."""
-    place = np.full((model.n_states, 2), np.nan)
-    for index in range(model.n_states):
-        cell = _cell(model.state(index), x, y)
-        if cell is not None and all(map(is_number, cell)):
-            place[index] = cell
-    source = np.repeat(model.action_state, np.diff(model.outcome_start))
-    moved: FloatArray = place[model.successor] - place[source]
+    cells = (_cell(model.state(index), x, y, {}) for index in range(model.n_states))
+    place = np.array([cell if cell and all(map(is_number, cell)) else (np.nan, np.nan) for cell in cells], dtype=float)
+    moved: FloatArray = place[model.successor] - place[model.outcome_state]
     moved = moved[np.isfinite(moved).all(axis=1)]
     steps = (np.unique(np.abs(moved[:, i][moved[:, i] != 0])) for i in (0, 1))
     back_and_forth = all((moved[:, i] > 0).any() and (moved[:, i] < 0).any() for i in (0, 1))
     return bool(back_and_forth and all(len(each) == 1 for each in steps))
 
 
-@dataclass(frozen=True)
-class Ways:
-    """Pairs of states that an action may lead between, (n_ways,) each."""
+def ways_of(model: SSP, played: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the pairs of states that actions may lead between, (n, 2), and how often a run goes each way, (n,).
 
-    source: IntArray
-    target: IntArray
-    action: IntArray
-    share: FloatArray  # the chance that the action leads there
-    cost: FloatArray  # the mean cost if it does
-
-    def used(self, played: FloatArray) -> tuple[IntArray, FloatArray]:
-        """Return pairs of states, (n, 2), and how often a run goes from one to the other, (n,).
-
-        ``played`` gives how often a run plays each action.
-        """
-        pairs = np.column_stack([self.source, self.target])
-        once, which = np.unique(pairs, axis=0, return_inverse=True)
-        times = np.bincount(which.ravel(), weights=played[self.action] * self.share, minlength=len(once))
-        return once, times.astype(np.float64)
-
-
-def ways_of(model: SSP) -> Ways:
-    """Return the ways of each action, with the chance of each and its mean cost."""
-    action = owner(model.outcome_start)
-    key = action * model.n_states + model.successor
-    once, which = np.unique(key[model.probability > 0], return_inverse=True)
-    chance = model.probability[model.probability > 0]
-    share = np.bincount(which, weights=chance, minlength=len(once)).astype(np.float64)
-    cost = np.bincount(which, weights=chance * model.cost[model.probability > 0], minlength=len(once)) / share
-    a = once // model.n_states
-    return Ways(owner(model.action_start)[a], once % model.n_states, a, share, cost)
+    ``played`` gives how often a run plays each action.
+    """
+    likely = model.probability > 0
+    ends = np.column_stack([model.outcome_state, model.successor])[likely]
+    pairs, which = np.unique(ends, axis=0, return_inverse=True)
+    often = (model.probability * played[model.outcome_action])[likely]
+    return pairs, np.bincount(which.ravel(), weights=often, minlength=len(pairs)).astype(np.float64)
 
 
 def place_states(model: SSP) -> FloatArray:
@@ -275,24 +248,21 @@ def place_states(model: SSP) -> FloatArray:
         raise PrudentError(
             f"{model.name} has {model.n_states:,} states; {PLACED} are laid out at most: give positions="
         )
-    way = ways_of(model)
-    length = np.maximum(way.cost, 1e-3 * max(float(np.abs(way.cost).max(initial=0.0)), 1e-9))
-    n = model.n_states
-    order = np.lexsort((length, way.target, way.source))
-    keep = np.append(True, np.diff(way.source[order] * n + way.target[order]) != 0)
-    order = order[keep]
-    arcs = csr_array((length[order], (way.source[order], way.target[order])), shape=(n, n))
+    n, likely = model.n_states, model.probability > 0
+    key = model.outcome_action * n + model.successor  # an action, and where it may lead
+    once, which = np.unique(key[likely], return_inverse=True)
+    chance, cost = (np.bincount(which, each[likely]) for each in (model.probability, model.probability * model.cost))
+    mean = cost / chance
+    arcs = np.full((n, n), np.inf)
+    least = 1e-3 * max(float(np.abs(mean).max(initial=0.0)), 1e-9)
+    np.minimum.at(arcs, (model.action_state[once // n], once % n), np.maximum(mean, least))
     far = shortest_path(arcs, directed=False)
     far = np.where(np.isfinite(far), far, 1.2 * far[np.isfinite(far)].max(initial=1.0))
     middle = np.eye(n) - 1 / n
     value, vector = np.linalg.eigh(-0.5 * middle @ far**2 @ middle)
-    flat = vector[:, -2:][:, ::-1] * np.sqrt(np.maximum(value[-2:][::-1], 0.0))
-    if flat.shape[1] < 2:
-        flat = np.column_stack([flat, np.zeros(n)])
-    across = flat[np.flatnonzero(model.is_goal)[0]] - flat[model.initial_state[0]]
-    angle = np.arctan2(across[1], across[0])
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    flat = flat @ turn
-    if flat[np.argmax(np.abs(flat[:, 1]).round(6)), 1] < 0:  # of two mirror images, always take the same
-        flat[:, 1] *= -1
-    return np.asarray(flat)
+    flat = vector[:, :-3:-1] * np.sqrt(np.maximum(value[:-3:-1], 0.0))
+    place = flat @ np.array([1, 1j])[: flat.shape[1]]  # as complex numbers, which are easily turned
+    place = place * np.exp(-1j * np.angle(place[np.flatnonzero(model.is_goal)[0]] - place[model.initial_state[0]]))
+    if place.imag[np.argmax(np.abs(place.imag).round(6))] < 0:  # of two mirror images, always take the same
+        place = place.conj()
+    return np.column_stack([place.real, place.imag])

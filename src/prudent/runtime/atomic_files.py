@@ -7,10 +7,10 @@ A process killed while it writes leaves the old file or the new one, never a par
 import contextlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
+from uuid import uuid4
 
 from prudent.errors import PrudentError
 
@@ -44,17 +44,18 @@ def read_bytes(path: Path, most: int = -1) -> bytes:
 def write_bytes(path: Path, content: bytes) -> None:
     """Write to a temporary file beside the target, flush it to the disk, then rename it over the target."""
     with refusing(path, "cannot be written"):
-        prefix = f".{path.name[:50]}."  # not the whole name, which may be near the longest allowed
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=".tmp")
+        # Not the whole name, which may be near the longest allowed.
+        temporary = path.with_name(f".{path.name[:50]}.{uuid4().hex[:8]}.tmp")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary.open("xb") as file:
+                if path.exists():  # at once: whoever may not read the old content may not read the new one
+                    os.chmod(temporary, path.stat().st_mode & 0o777)
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
             os.replace(temporary, path)
         finally:
-            Path(temporary).unlink(missing_ok=True)  # if it was not renamed
+            temporary.unlink(missing_ok=True)  # if it was not renamed
         _flush_folder(path.parent)
 
 
@@ -89,9 +90,3 @@ def _flush_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

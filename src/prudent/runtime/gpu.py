@@ -8,8 +8,8 @@ methods, has NumPy arrays and NumPy kernels.  Kernels are CUDA files in
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
-from weakref import ReferenceType, ref
+from typing import Any, TypeVar
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ C_TYPES = {"uint8": "unsigned char", "uint16": "unsigned short", "int32": "int",
 
 OWNERS = 2
 """How many models a device keeps: a refined one and the one before."""
+
+Model = TypeVar("Model")
 
 IN_C: dict[type, Callable[[Any], Any]] = {bool: np.int32, int: np.int64, float: np.float64}
 """Numbers as kernels take them: flags are ``int`` there, whole numbers ``long long``, others ``double``."""
@@ -66,11 +68,6 @@ class Kernels:
         self._functions[name](grid, (threads,), given)
 
 
-def latest() -> "deque[object]":
-    """Return room for the models that a device keeps: the memory that they take there ends with the device."""
-    return deque(maxlen=OWNERS)
-
-
 class Device:
     """A GPU by way of CuPy; its arrays have a shape, slices and a type, and nothing else of them is used."""
 
@@ -78,7 +75,7 @@ class Device:
         self._cupy = cupy
         self.name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
         self._copying = cupy.cuda.Stream(non_blocking=True)
-        self.latest = latest()
+        self.latest = deque[object](maxlen=OWNERS)  # the memory that they take there ends with the device
         self._kernels: dict[tuple[Any, ...], Kernels] = {}
 
     @property
@@ -135,33 +132,21 @@ class Device:
         return wait
 
 
-class OnDevice(Protocol):
-    """A model on a device."""
-
-    @property
-    def device(self) -> Device:
-        """Where it is."""
-
-
-Model = TypeVar("Model", bound=OnDevice)
-
-
 class Resident:
     """What its owner has on a device, as long as the device keeps it."""
 
     def __init__(self) -> None:
-        self._there: ReferenceType[OnDevice] | None = None
+        self._there: Callable[[], Any] = lambda: None
 
-    def on(self, device: Device, bring: Callable[[], Model | None]) -> Model | None:
-        """Return what is on a device; bring it there if need be, if it can be."""
-        found = None if self._there is None else self._there()
-        if found is not None and found.device is device:
-            return cast(Model, found)
-        brought = bring()
-        if brought is not None:
-            device.latest.append(brought)
-            self._there = ref(brought)
-        return brought
+    def on(self, device: Device, bring: Callable[[], Model]) -> Model:
+        """Return a model on a device, or what else ``bring`` returns; bring it there if need be."""
+        found: Model = self._there()
+        if getattr(found, "device", None) is not device:
+            found = bring()
+            if found is not None:
+                device.latest.append(found)
+                self._there = ref(found)
+        return found
 
     def __reduce__(self) -> tuple[type["Resident"], tuple[()]]:
         return type(self), ()  # another process has another device

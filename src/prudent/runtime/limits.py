@@ -186,7 +186,7 @@ class Limits:
         """Reject work that exceeds the memory limit, before it takes any memory."""
         if need > self.memory:
             limit = shown_bytes(self.memory)
-            raise TooLarge(f"{what} would take {shown_bytes(need)} of memory; the limit is {limit}; {advice}", need)
+            raise TooLarge(f"{what} would take {shown_bytes(need)} of memory; the limit is {limit}; {advice}")
 
     def __enter__(self) -> "Limits":
         self.interruption.__enter__()
@@ -211,8 +211,7 @@ def room_on(device: Device, need: int, what: str) -> None:
     if need > (free := device.free):
         raise TooLarge(
             f"{what} would take {shown_bytes(need)} of the GPU's memory, but {shown_bytes(free)} are free; round costs "
-            "to a larger step (step=, --step), or remove device= (--device)",
-            need,
+            "to a larger step (step=, --step), or remove device= (--device)"
         )
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from shutil import get_terminal_size
 from typing import TextIO
 
@@ -52,13 +53,23 @@ def grid(rows: Sequence[Row], align: str, width: int, *, split: bool) -> Iterato
     Columns of side ``w`` become narrower if need be, as narrow as their longest word.  With ``split``, a table that is
     still too wide is cut between columns, and the rest, with the first column again, stands below.
     """
-    columns = zip(zip(*rows, strict=True), align, strict=True)
-    least = [max(map(_longest if side == "w" else cells, column)) for column, side in columns]
+    columns = list(zip(*rows, strict=True))
+    least = [max(map(_longest if side == "w" else cells, column)) for column, side in zip(columns, align, strict=True)]
     for part in _cut(least, width) if split else [list(range(len(align)))]:
         if part[:2] != [0, 1] and len(align) > 1:
             yield 0, "", 0
-        chosen = [[row[i] for i in part] for row in rows]
-        yield from _lines(chosen, "".join(align[i] for i in part), [least[i] for i in part], width, split)
+        room = {i: max(map(cells, columns[i])) for i in part}
+        while sum(room.values()) + len(GAP) * (len(part) - 1) > width:
+            loose = [i for i in part if room[i] > least[i]]
+            if not loose:
+                break
+            room[max(loose, key=room.__getitem__)] -= 1
+        for r, row in enumerate(rows):
+            inside = [wrapped(row[i], room[i] if align[i] == "w" else None) for i in part]
+            for texts in zip_longest(*inside, fillvalue=""):
+                line = GAP.join(padded(text, room[i], align[i]) for i, text in zip(part, texts, strict=True)).rstrip()
+                for j, piece in enumerate(wrapped(line, width if split else None, INDENT)):
+                    yield r, piece, 0 if j else len(texts[0])
 
 
 def _longest(text: str) -> int:
@@ -73,25 +84,3 @@ def _cut(least: list[int], width: int) -> list[list[int]]:
             parts.append([0])
         parts[-1].append(i)
     return parts
-
-
-def _lines(
-    rows: list[list[str]], align: str, least: list[int], width: int, split: bool
-) -> Iterator[tuple[int, str, int]]:
-    rooms = [max(map(cells, column)) for column in zip(*rows, strict=True)]
-    while sum(rooms) + len(GAP) * (len(rooms) - 1) > width:
-        loose = [i for i in range(len(rooms)) if rooms[i] > least[i]]
-        if not loose:
-            break
-        rooms[max(loose, key=rooms.__getitem__)] -= 1
-    for r, row in enumerate(rows):
-        inside = [
-            wrapped(text, room if side == "w" else None) for text, room, side in zip(row, rooms, align, strict=True)
-        ]
-        for k in range(max(map(len, inside))):
-            texts = [part[k] if k < len(part) else "" for part in inside]
-            line = GAP.join(
-                padded(text, room, side) for text, room, side in zip(texts, rooms, align, strict=True)
-            ).rstrip()
-            for j, piece in enumerate(wrapped(line, width if split else None, INDENT)):
-                yield r, piece, 0 if j else len(texts[0])

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError, needed
+from prudent.runtime.team import copy_together
 
 ORDER, DATA = 1, 2
 """The tags of messages: rank 0's announcements, and arrays."""
@@ -61,13 +62,13 @@ class Ranks:
     """The ranks of a communicator, as seen by one of them."""
 
     def __init__(self, comm: Any, memory: int) -> None:
-        self._comm = comm.Dup()  # our messages never meet the user's
+        self.comm = comm.Dup()  # our messages never meet the user's
         self.rank, self.size = int(comm.Get_rank()), int(comm.Get_size())
         self._under_way: list[tuple[Any, Any]] = []  # requests, with what they send
         self.messages, self.bytes = 0, 0  # sent from here
         self.threads = 1  # of this rank, in what ranks share
         bound_to = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        found = self._comm.allgather((_machine(), bound_to, memory))
+        found = self.comm.allgather((_machine(), bound_to, memory))
         machines, cores = [each for each, *_ in found], [each[:2] for each in found]
         self.here = machines.count(machines[self.rank])  # ranks on this machine
         self.sharing = cores.count(cores[self.rank])  # those of them that are bound to the same cores
@@ -76,60 +77,46 @@ class Ranks:
     def tell(self, order: object) -> None:
         """Announce something short to all other ranks; only rank 0 does."""
         for other in range(1, self.size):
-            self._under_way.append((self._comm.isend(order, dest=other, tag=ORDER), order))
+            self._under_way.append((self.comm.isend(order, dest=other, tag=ORDER), order))
 
     def hear(self) -> Any:
         """Wait for an announcement of rank 0."""
-        _wait_until(lambda: self._comm.Iprobe(source=0, tag=ORDER))
-        return self._comm.recv(source=0, tag=ORDER)
-
-    def told(self, what: Any = None) -> Any:
-        """Return what rank 0 gives here, on all ranks."""
-        return self._comm.bcast(what, root=0)
+        _wait_until(lambda: self.comm.Iprobe(source=0, tag=ORDER))
+        return self.comm.recv(source=0, tag=ORDER)
 
     def gathered(self, mine: Any) -> list[Any] | None:
         """Return what each rank gives, on rank 0."""
-        found: list[Any] | None = self._comm.gather(mine, root=0)
+        found: list[Any] | None = self.comm.gather(mine, root=0)
         return found
 
-    def swapped(self, mine: list[Any]) -> list[Any]:
-        """Return what each rank gives to this one, given what this one gives to each."""
-        return list(self._comm.alltoall(mine))
-
-    def listed(self, mine: Any) -> list[Any]:
-        """Return what each rank gives, on all ranks."""
-        return list(self._comm.allgather(mine))
-
-    def shared(self, what: Any = None, copy: Callable[[NDArray[Any], NDArray[Any]], None] | None = None) -> Any:
-        """Return what rank 0 gives, on all ranks; another way to copy arrays may be given."""
+    def shared(self, what: Any, threads: int) -> Any:
+        """Return what rank 0 gives, on all ranks; it copies with so many threads."""
         buffers: list[pickle.PickleBuffer] = []
         data = pickle.dumps(what, protocol=5, buffer_callback=buffers.append) if self.rank == 0 else b""
         mine = [np.frombuffer(each.raw(), dtype=np.uint8) for each in buffers]
-        data, sizes = self.told((data, [len(each) for each in mine]))
+        data, sizes = self.comm.bcast((data, [len(each) for each in mine]), root=0)
         begins = np.cumsum([0, *(-(-size // ALIGNED) * ALIGNED for size in sizes)]).tolist()
         whole = np.zeros(begins[-1], np.uint8)
         parts = [whole[begin : begin + size] for begin, size in zip(begins, sizes, strict=False)]
         for part, array in zip(parts, mine, strict=False):
-            np.copyto(part, array) if copy is None else copy(array, part)
+            copy_together(array, part, threads)
         for piece in _pieces(whole):
-            self._comm.Bcast(piece, root=0)
+            self.comm.Bcast(piece, root=0)
         return what if self.rank == 0 else pickle.loads(data, buffers=parts)
 
     def send(self, array: NDArray[Any], to: int) -> None:
         """Begin to send an array, contiguous and not to be changed before :meth:`finish`."""
         for piece in _pieces(array):
-            self._under_way.append((self._comm.Isend(piece, dest=to, tag=DATA), piece))
+            self._under_way.append((self.comm.Isend(piece, dest=to, tag=DATA), piece))
             self.messages, self.bytes = self.messages + 1, self.bytes + piece.nbytes
 
     def receive(self, array: NDArray[Any], source: int) -> None:
         """Wait for an array that a rank sends; arrays of one rank come in the order in which it sent them."""
-        self._complete([self._comm.Irecv(piece, source=source, tag=DATA) for piece in _pieces(array)])
+        self._complete([self.comm.Irecv(piece, source=source, tag=DATA) for piece in _pieces(array)])
 
     def exchange(self, out: dict[int, NDArray[Any]], into: dict[int, NDArray[Any]]) -> None:
         """Send an array to each of some ranks, and wait for one from each of some."""
-        coming = [
-            self._comm.Irecv(piece, source=source, tag=DATA) for source in into for piece in _pieces(into[source])
-        ]
+        coming = [self.comm.Irecv(piece, source=source, tag=DATA) for source in into for piece in _pieces(into[source])]
         for to, array in out.items():
             self.send(array, to)
         self._complete(coming)
@@ -147,7 +134,7 @@ class Ranks:
     def close(self) -> None:
         """End the exchange: nothing more is announced."""
         self.finish()
-        self._comm.Free()
+        self.comm.Free()
 
     def lead(self, work: Callable[[], T]) -> T:
         """Do work on rank 0 while the others follow; user errors and Ctrl-C are raised on all."""
@@ -174,7 +161,7 @@ class Ranks:
 
     def at_once(self) -> AbstractContextManager[None]:
         """End the whole job on an error inside that the other ranks do not have."""
-        return _at_once(self._comm)
+        return _at_once(self.comm)
 
 
 def ranks_of(comm: Any, memory: int) -> Ranks | None:

@@ -9,11 +9,11 @@ import html
 import math
 import re
 import sys
-import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 import numpy as np
 
@@ -189,18 +189,11 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
             return str(value)
         text = str(value)
-        guard = "'" if _visible(text).startswith(FORMULA) and not NUMBER.fullmatch(text) else ""
+        first = next((each for each in text if not each.isspace() and category(each) not in ("Cc", "Cf")), "")
+        guard = "'" if first in FORMULA and not NUMBER.fullmatch(text) else ""
         return '"' + guard + text.replace('"', '""') + '"'
 
     return "".join(",".join(map(cell, row)) + "\r\n" for row in (head, *rows))
-
-
-def _visible(text: str) -> str:
-    """Return a text without its leading blanks, control characters and format characters."""
-    for i, letter in enumerate(text):
-        if not letter.isspace() and unicodedata.category(letter) not in ("Cc", "Cf"):
-            return text[i:]
-    return ""
 
 
 @dataclass(frozen=True)
@@ -227,9 +220,7 @@ class Table:
         return cls(title, tuple(zip(*columns.values(), strict=True)), align, tuple(columns), notes)
 
     def __str__(self) -> str:
-        rows = [tuple(map(printable, row)) for row in self._lines()]
-        lines = [line for _, line, _ in grid(rows, self.align, sys.maxsize, split=False)] if rows else []
-        return "\n".join([*([printable(self.title)] if self.title else []), *lines, *map(printable, self.notes)])
+        return "\n".join(line.plain for line in self.lines("utf-8", sys.maxsize, piped=True))
 
     def _lines(self) -> list[tuple[str, ...]]:
         """Return the head, if there is one, and the rows; where points line up, blanks stand for missing decimals."""

@@ -7,9 +7,7 @@ import prudent
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib (extra plot)")
 
-from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.colors import to_rgba
-from matplotlib.patches import FancyArrowPatch
 from matplotlib.quiver import Quiver
 
 from drawing import drawn
@@ -104,21 +102,25 @@ def visited(plan):
 
 
 def cells_of(ax):
-    """What a heat map shows, by (x, y)."""
-    mesh = next(each for each in ax.collections if isinstance(each, QuadMesh))
-    corners = np.asarray(mesh.get_coordinates())
-    middle = (corners[:-1, :-1] + corners[1:, 1:]) / 2
-    values = np.ma.asarray(mesh.get_array()).reshape(middle.shape[:2])
-    return {
-        (float(x), float(y)): float(v) for (x, y), v in zip(middle.reshape(-1, 2), values.ravel(), strict=True) if v
-    }, (values)
+    """What a heat map shows, by (x, y); and how opaque each cell is."""
+    (tiles,) = ax.collections
+    extents = [path.get_extents() for path in tiles.get_paths()]
+    middle = [((each.x0 + each.x1) / 2, (each.y0 + each.y1) / 2) for each in extents]
+    return dict(zip(middle, tiles.get_array().tolist(), strict=True)), tiles.get_alpha()
+
+
+def ways_of(ax):
+    """The lines of a network that runs take, each with a head."""
+    lines, heads = ax.collections
+    assert len(heads.get_paths()) == len(lines.get_paths())
+    return lines
 
 
 def test_a_heat_map_of_bets(betting):
     ax = drawn(PLOT.policy(betting))
-    shown, values = cells_of(ax)
+    shown, opaque = cells_of(ax)
     met = {row["state"] for row in visited(betting) if row["state"][0] < 10}
-    assert values.count() == len(met)
+    assert len(shown) == len(met) and set(opaque) == {1}
     for (stage, money), bet in shown.items():
         assert betting.policy((int(stage), int(money))) == bet
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("bets made", "money")
@@ -127,12 +129,12 @@ def test_a_heat_map_of_bets(betting):
 
 def test_a_heat_map_at_a_budget_fades_what_runs_do_not_meet(betting):
     ax = drawn(PLOT.policy(betting, budget=betting.policy.budget))
-    shown, values = cells_of(ax)
+    shown, opaque = cells_of(ax)
     for (stage, money), bet in shown.items():
         assert betting.policy((int(stage), int(money))) == bet
-    faded = [each for each in ax.collections if isinstance(each, PolyCollection)]
     met = {row["state"] for row in visited(betting) if row["state"][0] < 10}
-    assert values.count() - np.ma.asarray(faded[0].get_array()).count() == len(met)
+    assert {cell for cell, alpha in zip(shown, opaque, strict=True) if alpha == 1} == met
+    assert set(opaque) == {canvas.FADED, 1}
 
 
 def test_the_mean_purchase_is_that_of_simulated_runs(inventory):
@@ -163,40 +165,36 @@ def test_with_a_budget_other_coordinates_are_fixed(inventory):
 
 def test_routes_are_as_thick_as_they_are_taken(navigation):
     ax = drawn(PLOT.policy(navigation))
-    arrows = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
     often = sorted(row["times"] for row in visited(navigation) if row["times"] >= SHOWN)
-    assert len(arrows) == len(often)
-    widths = sorted(arrow.get_linewidth() for arrow in arrows)
+    widths = sorted(ways_of(ax).get_linewidths())
+    assert len(widths) == len(often)
     assert np.corrcoef(widths, often)[0, 1] > 0.999
+    assert len(ax.get_legend().get_texts()) == 3
     names = {text.get_text() for text in ax.texts}
     assert {"A00", "A17"} <= names
 
 
 def test_routes_at_a_budget(navigation):
     ax = drawn(PLOT.routes(navigation, budget=60))
-    arrows = [patch for patch in ax.patches if isinstance(patch, FancyArrowPatch)]
     model, spent = navigation.model, navigation.policy.whole - 60
     playing = [s for s in model.state_names if s != "A17" and navigation.bands(s)[0].at_least <= spent]
-    assert len(arrows) == len(playing) > 50  # an action leads to one junction
+    assert len(ways_of(ax).get_paths()) == len(playing) > 50  # an action leads to one junction
     assert "a remaining budget of 60" in ax.get_title(loc="left")
 
 
-def test_many_ways_are_drawn_at_once(navigation, monkeypatch):
-    """An arrow for each, and looking for room for the key among them, takes a millisecond for each."""
-    monkeypatch.setattr("prudent.plot.network.MANY", 3)
-    ax = drawn(PLOT.routes(navigation))
-    assert not ax.patches
-    often = sorted(row["times"] for row in visited(navigation) if row["times"] >= SHOWN)
-    *_, lines, heads = ax.collections
-    assert len(heads.get_paths()) == len(lines.get_paths()) == len(often)
-    assert np.corrcoef(sorted(lines.get_linewidths()), often)[0, 1] > 0.999
-    assert len(ax.get_legend().get_texts()) == 3
+def test_ways_there_and_back_lie_side_by_side():
+    table = {"a": {"go": [(0.5, "b", 1), (0.5, "g", 1)]}, "b": {"back": [(0.5, "a", 1), (0.5, "g", 2)]}}
+    plan = prudent.solve(prudent.build("a", table), 0.5)
+    lines = ways_of(drawn(PLOT.routes(plan, positions={"a": (0, 0), "b": (1, 0), "g": (0, 1)})))
+    ends = [path.vertices for path in lines.get_paths()]
+    there, back = ([end for end in ends if np.allclose(end[1] - end[0], way)] for way in ((1, 0), (-1, 0)))
+    assert there[0][0, 1] < 0 < back[0][0, 1]  # each on the right, as it goes
 
 
 def test_routes_at_a_budget_have_the_colours_of_the_actions(commute):
     ax = drawn(PLOT.routes(commute, budget=commute.policy.budget - 25))
     colour = colours_of(commute.model)
-    shades = {patch.get_facecolor()[:3] for patch in ax.patches if isinstance(patch, FancyArrowPatch)}
+    shades = {tuple(shade[:3]) for shade in ways_of(ax).get_colors()}
     assert shades == {to_rgba(colour[action])[:3] for action in ("train", "taxi")}
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["train", "taxi"]
 
@@ -236,7 +234,7 @@ def test_junctions_of_another_seed_are_laid_out_anew():
 def test_any_model_can_be_drawn_as_a_network(commute):
     ax = drawn(PLOT.routes(commute))
     assert {text.get_text() for text in ax.texts} == {"home", "station", "work"}
-    assert len(ax.patches) == 2
+    assert len(ways_of(ax).get_paths()) == 2
 
 
 @pytest.mark.parametrize("state", ["home", "station"])
@@ -270,7 +268,7 @@ def test_an_action_has_one_colour_in_all_pictures(betting):
     colour = colours_of(betting.model)
     assert len(set(colour.values())) == len(colour)
     assert len(set(colours_of(plan_for("deep_sea_treasure", 0.02).model).values())) == 9
-    mesh = next(each for each in drawn(PLOT.policy(betting)).collections if isinstance(each, QuadMesh))
+    (mesh,) = drawn(PLOT.policy(betting)).collections
     for bet in range(6):
         assert mesh.cmap(mesh.norm(bet)) == pytest.approx(to_rgba(colour[bet]), abs=0.02)
     for states in ([], [(1, 3)], [(3, 20), (7, 8)]):

@@ -3,13 +3,14 @@
 import pickle
 import sys
 import time
+from collections import deque
 from types import SimpleNamespace
 
 import pytest
 
 import prudent
 from prudent.kernels import compiler
-from prudent.runtime.gpu import OWNERS, Resident, device_named, latest, open_gpu
+from prudent.runtime.gpu import OWNERS, Resident, device_named, open_gpu
 from prudent.runtime.limits import now
 
 
@@ -42,7 +43,7 @@ def test_without_cupy_or_a_gpu_the_message_names_the_remedy(monkeypatch):
 
 
 def test_a_device_keeps_the_latest_models():
-    device, other = (SimpleNamespace(latest=latest()) for _ in range(2))
+    device, other = (SimpleNamespace(latest=deque(maxlen=OWNERS)) for _ in range(2))
     owners, brought = [Resident() for _ in range(OWNERS + 1)], []
 
     class Model:

@@ -40,7 +40,6 @@ DOMAINS = {
 FLOOR = 1e-6
 """The y whose value the authors' program keeps at the point y = 0 of its grid."""
 
-
 GRIDS = (30, 80, 600)
 
 _, *PUBLISHED = csv.reader((files("prudent.apps.paper") / "published.csv").read_text(encoding="utf-8").splitlines())
@@ -152,19 +151,16 @@ def _row(results: Results, model: SSP, domain: str, method: str, alpha: float, s
     results.runs[domain, method, alpha] = runs
     own = domain != "autonomous-navigation" or results.traffic
     theirs = TABLE_1.get((domain, method, alpha)) if own else None
-    cvar, cvar_se, expected, expected_se = theirs or (None,) * 4
-    told = plan.to_dict()
+    papers = ("paper_cvar", "paper_cvar_se", "paper_expected", "paper_expected_se")
+    told = plan.to_dict() | dict(zip(papers, theirs or (None,) * 4, strict=True))
+    kept = ("method", "alpha", "cvar", "expected", "lower", "upper", "seconds", "status", *papers)
     return Row(
         domain=domain,
-        **{name: told[name] for name in ("method", "alpha", "cvar", "expected", "lower", "upper", "seconds", "status")},
+        **{name: told[name] for name in kept},
         simulated_cvar=runs.cvar(alpha),
         simulated_cvar_se=runs.cvar_se(alpha),
         simulated_expected=runs.mean,
         simulated_expected_se=runs.mean_se,
-        paper_cvar=cvar,
-        paper_cvar_se=cvar_se,
-        paper_expected=expected,
-        paper_expected_se=expected_se,
         paper_seconds=SECONDS.get((domain, method)) if own else None,
     )
 

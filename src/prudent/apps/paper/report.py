@@ -3,8 +3,6 @@
 The figures are the trade-off that each method makes, and the paper's histograms, from the simulated runs.
 """
 
-import csv
-import io
 import json
 import math
 import re
@@ -23,8 +21,8 @@ from prudent.errors import PrudentError
 from prudent.plot.canvas import png, svg
 from prudent.plot.panels import TradeOff, histograms, trade_offs
 from prudent.plot.tails import common_bins
-from prudent.runtime.atomic_files import write_bytes
-from prudent.runtime.tables import Table, percent
+from prudent.runtime.atomic_files import refusing, write_bytes
+from prudent.runtime.tables import Table, csv_text, percent
 
 HERE = files("prudent.apps.paper")
 
@@ -95,25 +93,20 @@ def draw_figures(results: Results) -> dict[str, bytes]:
 
 def _panels(results: Results) -> list[TradeOff]:
     """Return a panel for each domain and alpha: exact numbers, simulated ones where a policy is too large for that."""
-
-    def here(row: Row) -> tuple[float, float]:
-        if row.expected is None or row.cvar is None:
-            return row.simulated_expected, row.simulated_cvar
-        return row.expected, row.cvar
-
     panels = []
     for alpha in ALPHAS:
         for domain, title in DOMAINS.items():
-            rows = {METHODS[method]: results.row(domain, method, alpha) for method in METHODS}
-            published = {
-                name: (row.paper_expected, row.paper_cvar)
-                for name, row in rows.items()
-                if row.paper_expected is not None and row.paper_cvar is not None
-            }
+            here, published = {}, {}
+            for method, name in METHODS.items():
+                row = results.row(domain, method, alpha)
+                here[name] = row.simulated_expected, row.simulated_cvar
+                if row.expected is not None and row.cvar is not None:
+                    here[name] = row.expected, row.cvar
+                if row.paper_expected is not None and row.paper_cvar is not None:
+                    published[name] = row.paper_expected, row.paper_cvar
             optimal = results.row(domain, "exact", alpha).lower
-            known = {name: here(row) for name, row in rows.items()}
-            least = min(cvar for _, cvar in known.values()) if optimal is None else optimal
-            panels.append(TradeOff(f"{title},\nworst {percent(alpha)} of runs", known, published, least))
+            least = min(cvar for _, cvar in here.values()) if optimal is None else optimal
+            panels.append(TradeOff(f"{title},\nworst {percent(alpha)} of runs", here, published, least))
     return panels
 
 
@@ -122,26 +115,26 @@ def _image(picture: bytes) -> str:
 
 
 def _number(value: float | None, digits: int = 2) -> str:
-    return "&ndash;" if value is None else f"{value:,.{digits}f}"
+    return "" if value is None else f"{value:,.{digits}f}"
 
 
 def _pair(value: float | None, error: float | None) -> str:
-    return "&ndash;" if value is None else f"{value:,.2f} <small>({error:.2f})</small>"
+    return "" if value is None else f"{value:,.2f} ({error:.2f})"
 
 
-def _table(head: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]], caption: str = "") -> str:
-    head = list(head)
-    cells = "".join(f"<th>{cell}</th>" for cell in head)
+def _table(head: list[str], rows: Iterable[list[str]], caption: str = "") -> str:
+    """Return a table for the page: a dash where a number is unknown, standard errors in small print."""
     names = [cell.replace("<br>", " ") for cell in head]  # what a narrow page shows above each number
-    body = "".join(
-        f'<tr class="{kind}">'
-        + "".join(f'<td data-head="{name}">{cell}</td>' for name, cell in zip(names, row, strict=True))
-        + "</tr>"
-        for kind, row in rows
-    )
+    body = ""
+    for row in rows:
+        numbers = (re.sub(r"(\(.*\))", r"<small>\1</small>", cell) or "&ndash;" for cell in row[1:])
+        cells = zip(names, (row[0], *numbers), strict=True)
+        inside = "".join(f'<td data-head="{name}">{cell}</td>' for name, cell in cells)
+        body += f'<tr class="{"exact" if row[0] == METHODS["exact"] else ""}">{inside}</tr>'
     above = f"<caption>{caption}</caption>" if caption else ""
     across = 4 if len(head) > 6 else 3  # numbers side by side on a narrow page
-    return f'<div class="wide"><table style="--across: {across}">{above}<thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
+    top = "".join(f"<th>{cell}</th>" for cell in head)
+    return f'<div class="wide"><table style="--across: {across}">{above}<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _decimals(row: Row) -> int:
@@ -151,28 +144,27 @@ def _decimals(row: Row) -> int:
     return int(min(max(-math.log10(max(row.upper - row.lower, 1e-9)), 0), 2))
 
 
-def _domain_table(results: Results, domain: str, title: str) -> str:
-    def cells(row: Row) -> list[str]:
-        out = [METHODS[row.method]]
-        for what in ("cvar", "expected"):
-            off = row.off(what)
-            digits = _decimals(row) if what == "cvar" else 2
-            out += [
-                _number(getattr(row, what), digits),
-                _pair(*row.pair("simulated", what)),
-                _pair(*row.pair("paper", what)),
-            ]
-            out.append("&ndash;" if off is None else f"{off:+.1f}")
-        return out
+def _cells(row: Row) -> list[str]:
+    """Return the numbers of a row of Table 1, CVaR before expected cost: exact, simulated, the paper's, how far apart."""
+    cells = []
+    for what, digits in (("cvar", _decimals(row)), ("expected", 2)):
+        off = row.off(what)
+        cells += [
+            _number(getattr(row, what), digits),
+            *(_pair(*row.pair(whose, what)) for whose in ("simulated", "paper")),
+        ]
+        cells.append("" if off is None else f"{off:+.1f}")
+    return cells
 
-    parts = []
+
+def _domain_table(results: Results, domain: str, title: str) -> str:
+    more = ["simulated", "paper", "apart"]
+    head = ["", "CVaR<br>exactly", *more, "expected cost<br>exactly", *more]
+    parts = [f"<h3>{escape(title)}</h3>"]
     for alpha in ALPHAS:
-        head = [""]
-        for what in ("CVaR", "expected cost"):
-            head += [f"{what}<br>exactly", "simulated", "paper", "apart"]
-        rows = [(m if m == "exact" else "", cells(results.row(domain, m, alpha))) for m in METHODS]
+        rows = [[METHODS[method], *_cells(results.row(domain, method, alpha))] for method in METHODS]
         parts.append(_table(head, rows, f"worst {percent(alpha)} of runs"))
-    return f"<h3>{escape(title)}</h3>" + "".join(parts)
+    return "".join(parts)
 
 
 def _time_table(results: Results) -> str:
@@ -184,12 +176,10 @@ def _time_table(results: Results) -> str:
             cells.append(f"{max(row.seconds for row in found):,.3g}")
             if method != "exact":
                 theirs = found[0].paper_seconds
-                cells.append("&ndash;" if theirs is None else f"{theirs:,g}")
-        rows.append(("", cells))
-    head = ["seconds"]
-    for method, name in METHODS.items():
-        head += [f"{name}<br>here"] if method == "exact" else [f"{name}<br>here", "paper"]
-    return _table(head, rows)
+                cells.append("" if theirs is None else f"{theirs:,g}")
+        rows.append(cells)
+    head = [cell for name in METHODS.values() for cell in (f"{name}<br>here", "paper")][:-1]
+    return _table(["seconds", *head], rows)
 
 
 def _figures(pictures: dict[str, bytes]) -> Iterable[str]:
@@ -221,7 +211,7 @@ def _bracket(results: Results) -> str:
             if careful.cvar is None or best.status != "optimal":
                 continue
             numbers = [careful.lower, *(plan.cvar for plan in plans), *(plan.expected for plan in plans)]
-            rows.append(("", [f"{escape(title)}, {percent(alpha)}", *(_number(x, 3) for x in numbers)]))
+            rows.append([f"{escape(title)}, {percent(alpha)}", *(_number(x, 3) for x in numbers)])
     head = ["", "game value", "optimal CVaR", "CVaR of<br>CVaR-WC", "CVaR of<br>CVaR-EV"]
     return _table(
         [*head, "expected cost<br>at the optimum", "expected cost<br>of CVaR-WC", "expected cost<br>of CVaR-EV"], rows
@@ -234,9 +224,9 @@ def _grids(results: Results) -> str:
     for g in results.grids:
         cells = [_number(g[m][what]) for m in ("cvar_wc", "cvar_ev") for what in ("cvar", "expected")]
         floor = f"{g['floor']:g}" if g["floor"] else "none"
-        tried.append(("", [f"{g['points']}, {g['ties']}, {floor}", _number(g["game_value"], 3), *cells]))
+        tried.append([f"{g['points']}, {g['ties']}, {floor}", _number(g["game_value"], 3), *cells])
     published = (TABLE_1["deep-sea-treasure", method, 0.02] for method in ("cvar-wc", "cvar-ev"))
-    tried.append(("", ["the paper (80)", "&ndash;", *(_number(cell[i]) for cell in published for i in (0, 2))]))
+    tried.append(["the paper (80)", "", *(_number(cell[i]) for cell in published for i in (0, 2))])
     columns = [f"{method}:<br>{what}" for method in ("CVaR-WC", "CVaR-EV") for what in ("CVaR", "expected")]
     return _table(["points, tie, floor", "game value", *columns], tried)
 
@@ -249,13 +239,9 @@ def tables(results: Results) -> Iterator[Table]:
             rows = []
             for method in METHODS:
                 row = results.row(domain, method, alpha)
-                cells = [method]
-                for what in ("cvar", "expected"):
-                    cells.append("" if getattr(row, what) is None else f"{getattr(row, what):.2f}")
-                    for value, error in (row.pair("simulated", what), row.pair("paper", what)):
-                        cells.append("" if value is None else f"{value:.2f} ({error:.2f})")
+                cells = _cells(row)
                 seconds = "" if row.paper_seconds is None else f"{row.paper_seconds:,g}"
-                rows.append((*cells, f"{row.seconds:.3g}", seconds))
+                rows.append((method, *cells[:3], *cells[4:7], f"{row.seconds:.3g}", seconds))
             yield Table(title, tuple(rows), "l" + "r" * 8, head=(f"alpha {alpha:g}", *numbers))
 
 
@@ -263,19 +249,14 @@ def reproduce(out: Path, *, episodes: int = 20_000, traffic: str | None = None) 
     """Run the paper's experiments and write the report into a folder."""
     if episodes < 2:
         raise PrudentError(f"episodes is {episodes}; standard errors need at least 2")
-    try:
+    with refusing(out, "cannot be created as a folder"):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise PrudentError(f"{out}: cannot be created as a folder: {error.strerror or error}") from None
     results = run_experiments(episodes, traffic)
     pictures = draw_figures(results)
     for name, picture in pictures.items():
         write_bytes(out / name, picture)
     write_bytes(out / "results.json", json.dumps(results.to_dict(), indent=1, allow_nan=False).encode())
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(asdict(results.rows[0])), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(row) for row in results.rows)
-    write_bytes(out / "results.csv", text.getvalue().encode())
+    rows = [asdict(row) for row in results.rows]
+    write_bytes(out / "results.csv", csv_text(list(rows[0]), [list(row.values()) for row in rows]).encode())
     write_bytes(out / "index.html", render_page(results, pictures).encode())
     return results

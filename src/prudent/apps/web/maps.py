@@ -137,7 +137,7 @@ def _network(session: "Session", plan: Plan, slider: dict[str, Any]) -> dict[str
     model, names = plan.model, [str(plan.model.state(index)) for index in range(plan.model.n_states)]
     place, roads = session.kept.get_or_make("places", lambda: _laid_out(session, names))
     key = ("routes", plan.alpha, plan.step)
-    pairs, often = session.kept.get_or_make(key, lambda: ways_of(model).used(plan.visits().played))
+    pairs, often = session.kept.get_or_make(key, lambda: ways_of(model, plan.visits().played))
     passed = np.zeros(model.n_states)
     passed[model.initial_state] = model.initial_probability
     np.add.at(passed, pairs[:, 1], often)
@@ -162,10 +162,9 @@ def _laid_out(session: "Session", names: list[str]) -> tuple[dict[str, tuple[flo
     known = place_of_junctions(session.model, int(session.settings.get("seed", 0)))
     if known is not None:
         return known, [(a, b) for a, b in pairwise(known) if a[0] == b[0]]
-    way = ways_of(session.model)
+    pairs, _ = ways_of(session.model, np.zeros(session.model.n_actions))
     place = [(x, y) for x, y in place_states(session.model).tolist()]
-    pairs = dict.fromkeys(zip(way.source.tolist(), way.target.tolist(), strict=True))
-    return dict(zip(names, place, strict=True)), [(names[a], names[b]) for a, b in pairs]
+    return dict(zip(names, place, strict=True)), [(names[a], names[b]) for a, b in pairs.tolist()]
 
 
 def _turn(plan: Plan, index: int, left: float) -> int | None:

@@ -136,9 +136,7 @@ def device_model(device: Device, prepared: Prepared) -> _Model:
     """Return the tiling of a model on a device."""
     tiling = tiling_of(prepared)
     assert tiling is not None, "only models that are laid out for tiles come here"
-    found = _resident(prepared).on(device, lambda: _brought(device, tiling))
-    assert found is not None, "a tiling always fits"
-    return found
+    return _resident(prepared).on(device, lambda: _brought(device, tiling))
 
 
 @once

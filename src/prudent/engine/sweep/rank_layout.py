@@ -54,7 +54,7 @@ def share_of(whole: Places, sections: Sections, furthest: int, ranks: Ranks) -> 
     work = places.outcome_start[places.action_start]
     goal = np.diff(whole.action_start) == 0
     foreign = places.cost[np.append(np.zeros(len(own), dtype=bool), ~goal[rim])[places.successor]]
-    levels = min(ranks.listed(int(foreign.min(initial=furthest))))
+    levels = min(ranks.comm.allgather(int(foreign.min(initial=furthest))))
     begins = offsets([end - begin for begin, end in ranges])
     number = np.full(n_places, -1)
     number[own] = np.arange(len(own))
@@ -62,7 +62,7 @@ def share_of(whole: Places, sections: Sections, furthest: int, ranks: Ranks) -> 
     inside = at >= 0
     mine = Sections(places.state, begins, sections.alone, sections.cycle[inside], at[inside])
     wanted = [rim[(owner[rim] == other) & ~goal[rim]] for other in range(ranks.size)]
-    given = ranks.swapped(wanted)
+    given = ranks.comm.alltoall(wanted)
     number[rim] = len(own) + np.arange(len(rim))
     stretches = []
     for first, last in [(0, len(begins) - 1)] if levels > 0 else [(i, i + 1) for i in range(len(begins) - 1)]:

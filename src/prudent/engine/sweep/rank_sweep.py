@@ -26,7 +26,6 @@ from prudent.kernels.questions import Aims
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays, own_cores
 from prudent.runtime.ranks import End, Ranks
-from prudent.runtime.team import copy_together
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class RankSweep(Backend):
             if self._part is None:
                 laid_out = self._laid_out()
                 self.ranks.tell(Begin())
-                self._part = shared(self.ranks, laid_out, self.task.prepared.threads)
+                self._part = self.ranks.shared(laid_out, self.task.prepared.threads)
                 self._part.begin(self.ranks, self.whole)
             self.ranks.tell(Advance(last, final))
             found = self._part.advance(last, final=final)
@@ -165,7 +164,7 @@ def follow(ranks: Ranks, threads: object) -> None:
                         break
                     case Begin():
                         part = None  # its tables are not needed any longer
-                        part = shared(ranks, None, ranks.threads)
+                        part = ranks.shared(None, ranks.threads)
                         part.begin(ranks)
                     case Advance(last, final):
                         part.advance(last, final=final)
@@ -176,11 +175,6 @@ def follow(ranks: Ranks, threads: object) -> None:
                     case _:
                         raise Defect(f"no rank knows what {message} means")
     ranks.part(message.error)
-
-
-def shared(ranks: Ranks, what: Any, threads: int) -> Any:
-    """Return what rank 0 gives, on all ranks; it copies with so many threads."""
-    return ranks.shared(what, lambda source, target: copy_together(source, target, threads))
 
 
 @contextmanager
