@@ -298,7 +298,9 @@ def _check_fields(value: Any, at: str, names: tuple[str, ...], optional: tuple[s
     checked(value, dict, at)
     every = (*names, *optional)
     problems = [f"{at} has no {name!r}; it needs {', '.join(names)}" for name in names if name not in value]
-    problems += [f"{at} has an unknown field {name!r}; it takes {', '.join(every)}" for name in value if name not in every]
+    problems += [
+        f"{at} has an unknown field {name!r}; it takes {', '.join(every)}" for name in value if name not in every
+    ]
     if problems:
         raise ModelError(problems)
 

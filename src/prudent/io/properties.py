@@ -136,11 +136,8 @@ def drawn(first: IntArray, initial: Initial | None) -> tuple[Start, tuple[str, .
     return (first, np.full(n, 1 / n)), (note,) if n > 1 and initial is None else ()
 
 
-def started(model: SSP, initial: Initial | None, at: str = "") -> SSP:
-    """Return the model with runs that start in ``initial``; None leaves the start as it is.
-
-    Error messages begin with ``at``.
-    """
+def started(model: SSP, initial: Initial | None) -> SSP:
+    """Return the model with runs that start in ``initial``; None leaves the start as it is."""
     if initial is None:
         return model
     pairs = list(initial.items()) if isinstance(initial, Mapping) else [(initial, 1.0)]
@@ -149,9 +146,7 @@ def started(model: SSP, initial: Initial | None, at: str = "") -> SSP:
     except PrudentError as error:
         some = ", ".join(repr(model.state(s)) for s in model.initial_state[:STARTS])
         more = ", ..." if len(model.initial_state) > STARTS else ""
-        raise PrudentError(
-            f"{at}initial= (--initial): {error}; the initial states of the file are {some}{more}"
-        ) from None
+        raise PrudentError(f"initial= (--initial): {error}; the initial states of the file are {some}{more}") from None
     chance = np.array([p for _, p in pairs])
     chosen = replace(model, initial_state=np.array(first, dtype=np.int64), initial_probability=chance)
     object.__setattr__(chosen, "deviation", max(model.deviation, chosen.deviation))  # of the sums as the file has them

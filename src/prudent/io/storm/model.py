@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import ModelError, PrudentError, needed, printable
-from prudent.io.properties import NEGATED, Initial, drawn, started, traps
+from prudent.errors import PrudentError, naming, needed, printable
+from prudent.io.properties import Initial, drawn, traps
 from prudent.io.umb.archive import SIZES, Arrays, unpacked
 from prudent.io.umb.names import state_names
 from prudent.io.umb.read import WHERE, TransitionSystem
@@ -60,8 +60,6 @@ def listening(place: str) -> Iterator[Any]:
     developer.set_log_level(developer.LogLevel.OFF)
     try:
         yield stormpy
-    except ModelError as error:
-        raise ModelError([f"{place}: {problem}" for problem in error.problems]) from None
     except PrudentError:
         raise
     except (RuntimeError, ValueError, IndexError, stormpy.exceptions.StormError) as error:
@@ -125,10 +123,8 @@ def convert(
             f"{place}: in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean of "
             "their rewards; make their guards disjoint"
         )
-    if wanted.most:
-        cost, notes = 0.0 - cost, (*notes, NEGATED)  # without negative zeros
-    found = graph.model(~is_goal, cost, start, names, name, notes)
-    found = started(found, initial, f"{place}: ")
+    with naming(place):
+        found = graph.model(~is_goal, cost, start, names, name, notes, most=wanted.most, initial=initial)
     if wanted.most and len(stuck := traps(found)):
         raise PrudentError(_endless(model, found, stuck, wanted, place))
     return found

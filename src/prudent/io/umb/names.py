@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.errors import PrudentError
 from prudent.io.umb.archive import SIZES, Arrays
@@ -93,7 +92,6 @@ def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
     wanted = sum(count * (width // 8) for count, width in zip(counts, widths, strict=True))
     if len(raw) != wanted:
         raise PrudentError(f"{FOLDER}/valuations.bin: has {len(raw):,} bytes; by the index it must have {wanted}")
-    data = np.frombuffer(raw, dtype=np.uint8)
     size = np.array([width // 8 if count else 0 for width, count in zip(widths, counts, strict=True)], dtype=np.int64)
     last = np.cumsum(size[kind])
     members = np.split(np.argsort(kind, kind="stable"), np.cumsum(counts)[:-1])
@@ -101,8 +99,8 @@ def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
     room = 64 * sum(map(len, arrays.members.values())) + 2**20  # for all names together, from an archive of this size
     for fields, width, states in zip(classes, size.tolist(), members, strict=True):
         if len(states):
-            rows = data[(last[states] - width)[:, None] + np.arange(width)]
-            columns = [_column(rows, field, strings, len(states)) for field in fields if field[0] is not None]
+            rows = [bytes(raw[end - width : end]) for end in last[states].tolist()]
+            columns = [_column(rows, field, strings) for field in fields if field[0] is not None]
             room -= sum(sum(map(len, column)) + 2 * len(column) for column in columns)
             if room < 0:
                 raise PrudentError(
@@ -145,19 +143,13 @@ def _fields(about: Any, at: str) -> Iterator[Field]:
         bit += size + optional
 
 
-def _column(rows: NDArray[np.uint8], field: Field, strings: list[str] | None, n: int) -> list[str]:
+def _column(rows: list[bytes], field: Field, strings: list[str] | None) -> list[str]:
     """Return the values of one variable as texts; each different value is looked at once."""
     name, kind, size, optional, offset, first = field
-    begin, end = first // 8, -(-(first + size + optional) // 8)
-    bits = np.unpackbits(rows[:, begin:end], axis=1, bitorder="little")[:, first - 8 * begin :][:, : size + optional]
-    packed = np.packbits(bits, axis=1, bitorder="little")
-    raw, width = packed.tobytes(), packed.shape[1]
-    keys = [raw[i : i + width] for i in range(0, n * width, width)]
-    text = {
-        key: f"{name}={_text(int.from_bytes(key, 'little'), kind, size, optional, offset, strings)}"
-        for key in set(keys)
-    }
-    return [text[key] for key in keys]
+    part, mask = slice(first // 8, -(-(first + size + optional) // 8)), (1 << size + optional) - 1
+    bits = [int.from_bytes(row[part], "little") >> first % 8 & mask for row in rows]
+    text = {each: f"{name}={_text(each, kind, size, optional, offset, strings)}" for each in set(bits)}
+    return [text[each] for each in bits]
 
 
 def _text(bits: int, kind: str, size: int, optional: bool, offset: int, strings: list[str] | None) -> str:
