@@ -9,7 +9,7 @@ from typing import Any
 
 from prudent.errors import PrudentError, printable
 from prudent.io.properties import COST, GOAL, named_file
-from prudent.io.storm.constants import WORD, Kind, value_of
+from prudent.io.storm.constants import WORD, value_of
 from prudent.io.storm.model import OVERLAP, TotalReward, listening
 
 LISTED = 20
@@ -111,9 +111,9 @@ def out_of_file(
     if found is None:
         return property, constants
     file, name = found
-    kinds = {each: Kind(kind == "bool", kind == "int") for each, kind in file.kind.items() if each in constants}
-    value = {each: str(value_of(kind, each, constants[each], names.place)).lower() for each, kind in kinds.items()}
-    left = {each: given for each, given in constants.items() if each not in kinds or each in names.constants}
+    own = {each: kind for each, kind in file.kind.items() if each in constants}
+    value = {each: str(value_of(kind, each, constants[each], names.place)).lower() for each, kind in own.items()}
+    left = {each: given for each, given in constants.items() if each not in own or each in names.constants}
     return file.chosen(name, value, lambda text: _parsed(text, names, described)), left
 
 
