@@ -15,7 +15,7 @@ total cost of every run stays the same, while runs have more steps.  Several ini
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +90,15 @@ def read(
 
 def read_explicit(path: Path, *, property: str | None = None, initial: Initial | None = None) -> SSP:
     """Read a model in Storm's explicit format, DRN, plain or gzipped."""
-    place = str(path)
-    with listening(place) as stormpy, _plain(path) as plain:
-        _refuse_hollow(plain, place)
+    place, packed = str(path), path.name.lower().endswith(".gz")
+    with naming(path):
+        content = gunzipped(read_bytes(path), "inflate it first and give the .drn file") if packed else b""
+    with listening(place) as stormpy, _copied(content, "model.drn") if packed else nullcontext(path) as plain:
+        head, size = read_bytes(plain, HEAD), plain.stat().st_size
+        for what, number in re.findall(rb"@nr_(states|choices)\s+(\d+)", head):
+            if len(number) > DIGITS or int(number) > size:  # Storm would allocate all of it
+                shown = number[:DIGITS].decode()
+                raise PrudentError(f"{place}: declares {shown} {what.decode()}, more than its {size} bytes can hold")
         options = stormpy.io.DirectEncodingParserOptions()
         options.build_choice_labeling = True
         try:
@@ -140,25 +146,20 @@ def _copied(content: bytes | bytearray, name: str) -> Iterator[Path]:
         yield path
 
 
-@contextmanager
-def _plain(path: Path) -> Iterator[Path]:
-    """Yield the path of a file as it is, or of its content if it is gzipped."""
-    if not path.name.lower().endswith(".gz"):
-        yield path
-        return
-    with naming(path):
-        content = gunzipped(read_bytes(path), "inflate it first and give the .drn file")
-    with _copied(content, "model.drn") as copy:
-        yield copy
-
-
 def _program(stormpy: Any, path: Path) -> Any:
-    """Return a program in PRISM's language; name an undeclared variable, which Storm names only in its log."""
+    """Return a program in PRISM's language, an MDP if it has no model type, as in PRISM.
+
+    An undeclared variable, which Storm names only in its log, is named.
+    """
     try:
         return stormpy.parse_prism_program(path)
     except RuntimeError as error:
         if "expecting <model type>" in str(error):
-            return _untyped(stormpy, path, error)
+            with _copied(b"mdp " + read_bytes(path), path.name) as typed:
+                try:
+                    return stormpy.parse_prism_program(typed)
+                except RuntimeError as other:  # in the first line, columns and text are not the file's
+                    raise error if "error at 1:" in str(other) else other from None
         if str(error) != SILENT:
             raise
         text = re.sub("//.*", "", read_bytes(path).decode(errors="replace"))
@@ -171,24 +172,6 @@ def _program(stormpy: Any, path: Path) -> Any:
                     f"{path}: line {line} sets {printable(found[1])}, a variable that is not declared; {remedy}"
                 ) from None
         raise
-
-
-def _untyped(stormpy: Any, path: Path, error: RuntimeError) -> Any:
-    """Return the program of a file without a model type: an MDP, as in PRISM."""
-    with _copied(b"mdp " + read_bytes(path), path.name) as typed:
-        try:
-            return stormpy.parse_prism_program(typed)
-        except RuntimeError as other:  # in the first line, columns and text are not the file's
-            raise error if "error at 1:" in str(other) else other from None
-
-
-def _refuse_hollow(path: Path, place: str) -> None:
-    """Refuse an explicit file that declares more than its bytes can hold: Storm would allocate all of it."""
-    head, size = read_bytes(path, HEAD), path.stat().st_size
-    for what, number in re.findall(rb"@nr_(states|choices)\s+(\d+)", head):
-        if len(number) > DIGITS or int(number) > size:
-            shown = number[:DIGITS].decode()
-            raise PrudentError(f"{place}: declares {shown} {what.decode()}, more than its {size} bytes can hold")
 
 
 def _converted(model: Any, property: Any, place: str, name: str, initial: Initial | None) -> SSP:

@@ -19,7 +19,7 @@ from prudent.io.properties import Initial, drawn, traps
 from prudent.io.umb.archive import SIZES, Arrays, unpacked
 from prudent.io.umb.names import state_names
 from prudent.io.umb.read import WHERE, TransitionSystem
-from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
 
@@ -117,12 +117,15 @@ def convert(
         where = stuck[0] if names is None else names[stuck[0]]
         raise PrudentError(f"{place}: state {where!r} has no actions and is not a goal; a dead end must lead to itself")
     cost = _costs(wanted, graph, WHERE)
-    for s in _mixed(model, ~is_goal, wanted, graph)[:1]:
-        where = s if names is None else names[s]
-        raise PrudentError(
-            f"{place}: in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean of "
-            "their rewards; make their guards disjoint"
-        )
+    if model.model_type.name == "DTMC" and model.labeling.contains_label(OVERLAP):
+        paid = _costs(wanted, graph, ("choices",))
+        for s in model.labeling.get_states(OVERLAP):  # Storm draws one of the commands: another risk
+            if not is_goal[s] and paid[graph.arc_start[s]] != 0:
+                where = s if names is None else names[s]
+                raise PrudentError(
+                    f"{place}: in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean "
+                    "of their rewards; make their guards disjoint"
+                )
     with naming(place):
         found = graph.model(~is_goal, cost, start, names, name, notes, most=wanted.most, initial=initial)
     if wanted.most and len(stuck := traps(found)):
@@ -158,7 +161,7 @@ def refuse_unfit(model: Any, place: str) -> None:
 
 
 def _arrays(model: Any, hidden: Sequence[str]) -> Arrays:
-    """Return the arrays of a model, with some variables left out."""
+    """Return the arrays of a model; hidden variables, and Storm's own without information, become padding."""
     io = needed("stormpy.io", "storm")
     options = io.UmbExportOptions()
     options.compression = io.CompressionMode.NO_COMPRESSION
@@ -171,30 +174,16 @@ def _arrays(model: Any, hidden: Sequence[str]) -> Arrays:
         arrays.index["transition-system"]["#choice-actions"] = 0
     valuations = arrays.index.get("valuations", {})
     told = False
-    for kind in valuations.get("states", {}).get("classes", []):
-        kind["variables"] = [_padded(each, hidden) for each in kind["variables"]]
-        told |= any("name" in each for each in kind["variables"])
+    for variables in (kind["variables"] for kind in valuations.get("states", {}).get("classes", [])):
+        for i, each in enumerate(variables):
+            name, idle = each.get("name", ""), each.get("lower", 0) == each.get("upper", 1)
+            if name in hidden or name == OUTSIDE_BIT or (name.startswith(LOCATION) and idle):
+                kind = each["type"]
+                variables[i] = {"padding": kind.get("size", SIZES[kind["type"]]) + each.get("is-optional", False)}
+        told |= any("name" in each for each in variables)
     if not told:
         valuations.pop("states", None)
     return arrays
-
-
-def _padded(variable: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
-    """Return a variable, or padding of its size if it is hidden, or Storm's own and without information."""
-    name, idle = variable.get("name"), variable.get("lower", 0) == variable.get("upper", 1)
-    if name is None or not (name in hidden or name == OUTSIDE_BIT or (name.startswith(LOCATION) and idle)):
-        return variable
-    kind = variable["type"]
-    return {"padding": kind.get("size", SIZES[kind["type"]]) + variable.get("is-optional", False)}
-
-
-def _mixed(model: Any, acting: BoolArray, wanted: TotalReward, graph: TransitionSystem) -> IntArray:
-    """Return the states of a chain where Storm draws one of several commands and pays their mean: another risk."""
-    if model.model_type.name != "DTMC" or not model.labeling.contains_label(OVERLAP):
-        return np.empty(0, dtype=np.int64)
-    mixed = np.fromiter(model.labeling.get_states(OVERLAP), dtype=np.int64)
-    mixed = mixed[acting[mixed]]
-    return np.asarray(mixed[_costs(wanted, graph, ("choices",))[graph.arc_start[mixed]] != 0])
 
 
 def _costs(wanted: TotalReward, graph: TransitionSystem, where: Iterable[str]) -> FloatArray:
