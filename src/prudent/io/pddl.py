@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from prudent.errors import PrudentError, naming, needed
+from prudent.io.untrusted import utf8
 from prudent.models.build import build
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
@@ -30,7 +31,11 @@ NAMED = re.compile(r"\([^()]+\)|'[^']+'|\?[\w-]+")
 Answer = TypeVar("Answer")
 
 Fact = tuple[int, tuple[int, ...]]
-Operator = tuple[float, tuple[Fact, ...], tuple[Fact, ...]]
+Operator = tuple[float, set[Fact], Fact]
+"""An outcome's least cost, the facts it needs, and one that it adds."""
+
+ALWAYS: Fact = (-1, ())
+"""A fact that holds in every state, which every operator needs."""
 
 
 class Relaxed:
@@ -53,19 +58,11 @@ class Relaxed:
         """Return a lower bound on the least expected cost from a state; infinite if no goal can be reached."""
         if self.task.num_derived_predicates:
             return 0.0  # these are not relaxed
-        least = {fact: 0.0 for fact in self._true(state.atoms)}
-        queue: list[tuple[float, Fact]] = [(0.0, fact) for fact in least]
+        first = len(self.task.predicates) - self.task.num_static_predicates
+        true = chain(enumerate(state.atoms), enumerate(self.task.static_facts, first))
+        least: dict[Fact, float] = {ALWAYS: 0.0, **{(i, each): 0.0 for i, facts in true for each in facts}}
+        queue = [(0.0, fact) for fact in least]
         missing = [len(needs) for _, needs, _ in self.operators]
-
-        def add(price: float, adds: tuple[Fact, ...]) -> None:
-            for fact in adds:
-                if price < least.get(fact, inf):
-                    least[fact] = price
-                    heappush(queue, (price, fact))
-
-        for cost, needs, adds in self.operators:
-            if not needs:
-                add(cost, adds)
         done = set[Fact]()
         while queue:
             price, fact = heappop(queue)
@@ -75,50 +72,41 @@ class Relaxed:
             for number in self.using.get(fact, ()):
                 missing[number] -= 1
                 if missing[number] == 0:
-                    cost, _, adds = self.operators[number]
-                    add(price + cost, adds)
+                    cost, _, added = self.operators[number]
+                    if price + cost < least.get(added, inf):
+                        least[added] = price + cost
+                        heappush(queue, (price + cost, added))
         goal = (atom for atom in self.task.goal.condition.atoms if not atom.variables)
         return max((least.get((atom.predicate, atom.args), inf) for atom in goal), default=0.0)
 
-    def _true(self, atoms: Any) -> Iterator[Fact]:
-        """Yield the facts of a state, with those that never change."""
-        first = len(self.task.predicates) - self.task.num_static_predicates
-        for i, arguments in chain(enumerate(atoms), enumerate(self.task.static_facts, first)):
-            yield from ((i, each) for each in arguments)
-
     def _grounded(self) -> Iterator[Operator]:
-        """Yield each outcome of each ground action as an operator: its cost, the facts it needs, those it adds."""
+        """Yield an operator for each fact that an outcome of a ground action adds."""
         from plado.semantics.grounder import Grounder
         from plado.semantics.task import AddEffect
 
         for number, ground in _read(lambda: Grounder(self.task).get_ground_actions()):
             action = self.task.actions[number]
-            needs = tuple({(a.predicate, a.instantiate(ground).args) for a in action.precondition.atoms})
-            cost = self._least_cost(action)
+            needs = {ALWAYS, *((a.predicate, a.instantiate(ground).args) for a in action.precondition.atoms)}
+            sure = (effect for effect in action.effect.effects if not effect.parameters)
+            cost = 1.0 if self.total < 0 else sum(self._least_of(effect) for effect in sure)
             for effect in action.effect.effects:
                 for _, outcome in effect.outcomes:
                     for each in outcome:
                         if isinstance(each.effect, AddEffect):
                             yield from self._operator(cost, needs, each, ground)
 
-    def _operator(self, cost: float, needs: tuple[Fact, ...], each: Any, ground: tuple[int, ...]) -> Iterator[Operator]:
+    def _operator(self, cost: float, needs: set[Fact], each: Any, ground: tuple[int, ...]) -> Iterator[Operator]:
         """Yield an effect that adds a fact; an effect on all objects adds it whatever else holds."""
         atom = each.effect.atom
         if not each.parameters and all(variable < len(ground) for variable, _ in atom.variables):
-            also = tuple((a.predicate, a.instantiate(ground).args) for a in each.condition.atoms)
-            yield cost, tuple({*needs, *also}), ((atom.predicate, atom.instantiate(ground).args),)
+            also = {(a.predicate, a.instantiate(ground).args) for a in each.condition.atoms}
+            yield cost, needs | also, (atom.predicate, atom.instantiate(ground).args)
             return
         for objects in product(range(len(self.task.objects)), repeat=len(each.parameters)):
-            yield cost, needs, ((atom.predicate, atom.instantiate((*ground, *objects)).args),)
-
-    def _least_cost(self, action: Any) -> float:
-        """Return a lower bound on what an action costs: 0 where that depends on anything."""
-        if self.total < 0:
-            return 1.0
-        return sum(self._least_of(effect) for effect in action.effect.effects if not effect.parameters)
+            yield cost, needs, (atom.predicate, atom.instantiate((*ground, *objects)).args)
 
     def _least_of(self, effect: Any) -> float:
-        """Return the least that the outcomes of one effect cost, as far as that is a number in any state."""
+        """Return the least that the outcomes of one effect cost: 0 where that depends on the state."""
         prices, rest = [], Fraction(1)
         for chance, outcome in effect.outcomes:
             prices.append(0.0)
@@ -151,7 +139,6 @@ class Problem:
             raise PrudentError(f"{path}: is a domain; give the file of its problem, too, with problem= (--problem)")
         domain, asked = _parsed(raw, path, Path(problem))
         self.name = Path(problem).stem
-        _check_asked(asked, domain, problem)
         with naming(path):
             self.task = _read(lambda: Task(domain, asked), [(path, raw.decode())])
             self._applicable = _read(lambda: ApplicableActionsGenerator(self.task))
@@ -257,23 +244,6 @@ class Problem:
         raise PrudentError(f"line {line}: {self.task.dump_action(number, ground)} {what}")
 
 
-def _check_asked(asked: Any, domain: Any, problem: str | PathLike[str]) -> None:
-    """Refuse a problem of another domain, or one that is about other costs."""
-    if asked.domain_name != domain.name:
-        raise PrudentError(
-            f"{problem}: belongs to the domain {asked.domain_name!r}; the domain given is {domain.name!r}"
-        )
-    if asked.metric is None:
-        return
-    if asked.metric.direction == asked.metric.MAXIMIZE:
-        raise PrudentError(f"{problem}: maximises its metric; it must minimise (total-cost)")
-    if getattr(asked.metric.expression, "name", None) != "total-cost":
-        found = asked.metric.expression.dump(0)
-        raise PrudentError(
-            f"{problem}: minimises {found}; it must minimise (total-cost), to which actions add their costs"
-        )
-
-
 def _parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
     """Return a domain, given as its file's bytes, and a problem as plado reads them."""
     from plado.parser import normalize_conditions, normalize_effects
@@ -283,7 +253,7 @@ def _parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
     from plado.pddl import Truth
 
     with naming(path):
-        text = _text(domain)
+        text = utf8(domain)
         found = _read(lambda: parse_domain(LookaheadStreamer(tokenize(text))))
         for action in found.actions:
             if _nested(action.effect):
@@ -293,7 +263,7 @@ def _parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
                 )
     content = read_bytes(problem)
     with naming(problem):
-        more = _text(content)
+        more = utf8(content)
         asked = _read(lambda: parse_problem(LookaheadStreamer(tokenize(more))))
         if asked.goal_reward is not None:
             raise PrudentError(
@@ -316,6 +286,16 @@ def _parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
 
     with naming(f"{path} and {problem}"):
         _read(check, [(path, text), (problem, more)])
+    with naming(problem):
+        if asked.domain_name != found.name:
+            raise PrudentError(f"belongs to the domain {asked.domain_name!r}; the domain given is {found.name!r}")
+        if asked.metric is not None and asked.metric.direction == asked.metric.MAXIMIZE:
+            raise PrudentError("maximises its metric; it must minimise (total-cost)")
+        if asked.metric is not None and getattr(asked.metric.expression, "name", None) != "total-cost":
+            minimised = asked.metric.expression.dump(0)
+            raise PrudentError(
+                f"minimises {minimised}; it must minimise (total-cost), to which actions add their costs"
+            )
     return found, asked
 
 
@@ -380,10 +360,3 @@ def _numbers_apart(effect: Any) -> Any:
             return effect
 
     return effect.simplify().traverse(Apart())
-
-
-def _text(content: bytes) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        raise PrudentError("not UTF-8 text") from None
