@@ -116,7 +116,12 @@ def from_networkx(
         for _, target, *key, data in [] if node in goals else graph.edges(node, data=True, **keys):
             if target in leads:
                 where = f"edge {(node, target, *key)!r}"
-                times = durations(_time(data, time, where), grid, f"{time!r} of {where}")
+                if time not in data:
+                    some = ", ".join(map(repr, list(data)[:5])) or "none"
+                    raise PrudentError(
+                        f"{where} has no attribute {time!r}; it has {some}: name the one with the times as time="
+                    )
+                times = durations(data[time], grid, f"{time!r} of {where}")
                 found[(target, *key) if key else target] = [(p, target, t) for t, p in times]
         return found
 
@@ -137,15 +142,6 @@ def _chances(start: Any) -> list[tuple[Any, float]]:
             f"start is {start!r}; it must be a node, or {{node: probability}} with probabilities that sum to 1"
         )
     return found
-
-
-def _time(data: Mapping[str, Any], attribute: str, where: str) -> Any:
-    if attribute not in data:
-        some = ", ".join(map(repr, list(data)[:5])) or "none"
-        raise PrudentError(
-            f"{where} has no attribute {attribute!r}; it has {some}: name the one with the times as time="
-        )
-    return data[attribute]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 
 from prudent.errors import PrudentError, whole_number
 from prudent.io.gymnasium.tables import MODEL, GymnasiumModel, action_names, plain
-from prudent.io.properties import CostRule, check_rule_or_function, cost_of
+from prudent.io.properties import CostRule, check_rule, cost_of
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
 from prudent.policies.policy import BudgetPolicy
@@ -298,7 +298,7 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
 
 def _rule(model: SSP, played: str | None, cost: CostRule | None) -> CostRule:
     """Return how rewards become costs, for an environment that plays a model, of this fingerprint, or is unknown."""
-    rule = None if cost is None else check_rule_or_function(cost)
+    rule: CostRule | None = None if cost is None else check_rule(cost, or_function=True)
     own: CostRule
     if played is not None and played == model.fingerprint:
         own, why = "negative reward", "env plays the plan's model, where rewards are minus costs"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.io.properties import CostRule, check_rule_or_function, cost_of
+from prudent.io.properties import CostRule, check_rule, cost_of
 from prudent.models.amend import amend
 from prudent.models.build import build
 from prudent.models.ssp import SSP
@@ -118,7 +118,7 @@ def from_gymnasium(
     >>> agent.spent
     -1.0
     """
-    rule = check_rule_or_function(cost)
+    rule = check_rule(cost, or_function=True)
     inner, limit = _looked_through(env)
     title = name or getattr(getattr(env, "spec", None), "id", None) or type(inner).__name__
     first = _initial(initial, inner, title)
