@@ -94,7 +94,14 @@ def from_networkx(
     if not isinstance(time, str):
         raise PrudentError(f"time is {time!r}; it must be the name of an edge attribute, a string")
     grid = Grid(step, rounding, tail)
-    chance = _chances(start)
+    wanted, given = "a probability, a number from 0 to 1", start.items() if isinstance(start, Mapping) else [(start, 1)]
+    chance = [
+        (node, as_number(f"the probability of start {node!r}", p, wanted, lambda x: 0 <= x <= 1)) for node, p in given
+    ]
+    if not any(p > 0 for _, p in chance):
+        raise PrudentError(
+            f"start is {start!r}; it must be a node, or {{node: probability}} with probabilities that sum to 1"
+        )
     last = list(goal) if isinstance(goal, list | set | frozenset) and goal not in graph else [goal]
     for what, nodes in (("start", [node for node, _ in chance]), ("goal", last)):
         for node in nodes:
@@ -126,22 +133,6 @@ def from_networkx(
         return found
 
     return build(first, actions, name=name, max_states=len(graph))
-
-
-def _chances(start: Any) -> list[tuple[Any, float]]:
-    """Return the nodes where a route may begin, each with its probability."""
-    if not isinstance(start, Mapping):
-        return [(start, 1.0)]
-    wanted = "a probability, a number from 0 to 1"
-    found = [
-        (node, as_number(f"the probability of start {node!r}", p, wanted, lambda x: 0 <= x <= 1))
-        for node, p in start.items()
-    ]
-    if not any(p > 0 for _, p in found):
-        raise PrudentError(
-            f"start is {start!r}; it must be a node, or {{node: probability}} with probabilities that sum to 1"
-        )
-    return found
 
 
 @dataclass(frozen=True)
