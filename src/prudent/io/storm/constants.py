@@ -31,26 +31,25 @@ def define(described: Any, asked: Any, reward: str | None, constants: Mapping[st
     Constants on which neither the model's behaviour nor the property nor its reward depends may be left out; Storm
     still requires a value for each, and any value is enough.
     """
-    place = str(path)
     known = {each.name: each for each in described.constants}
     undefined = [name for name, each in known.items() if not each.defined]
     for name in constants:
         if name not in known:
             left = f"leaves {', '.join(undefined)} undefined" if undefined else "has no undefined constants"
-            raise PrudentError(f"{place}: constants has {name}, but there is no such constant; the file {left}")
+            raise PrudentError(f"constants has {name}, but there is no such constant; the file {left}")
         if name not in undefined:
             raise PrudentError(
-                f"{place}: constants has {name}, but the file defines it as {known[name].definition}; leave it out"
+                f"constants has {name}, but the file defines it as {known[name].definition}; leave it out"
             )
     if not undefined:
         return described, asked
     missing = [name for name in undefined if name not in constants]
     used = _used_names(described, path, asked, reward) if missing else set()
     if missing := [name for name in missing if name in used]:
-        raise left_undefined(f"{place}: the file", missing)
+        raise left_undefined("the file", missing)
     kinds = {name: str(known[name].type) for name in undefined}
     chosen = {name: "true" if kind == "bool" else 1 for name, kind in kinds.items()} | dict(constants)
-    values = {name: value_of(kinds[name], name, value, place) for name, value in chosen.items()}
+    values = {name: value_of(kinds[name], name, value) for name, value in chosen.items()}
     defined, instantiated = needed("stormpy", "storm").instantiate_constants(described, values, [asked])
     return defined, instantiated[0]
 
@@ -94,9 +93,9 @@ def _used_names(described: Any, path: Path, asked: Any, reward: str | None) -> s
     return found
 
 
-def value_of(kind: str, name: str, value: Any, place: str) -> Any:
+def value_of(kind: str, name: str, value: Any) -> Any:
     """Return a value, a number from Python or text from a command, as the constant's type requires."""
-    at = f"{place}: constant {name} is {_shown(value)}; it must be"
+    at = f"constant {name} is {_shown(value)}; it must be"
     if kind == "bool":
         text = str(value).lower()
         if text not in ("true", "false"):

@@ -59,7 +59,8 @@ def listening(place: str) -> Iterator[Any]:
     before = developer.get_log_level()
     developer.set_log_level(developer.LogLevel.OFF)
     try:
-        yield stormpy
+        with naming(place):
+            yield stormpy
     except PrudentError:
         raise
     except (RuntimeError, ValueError, IndexError, stormpy.exceptions.StormError) as error:
@@ -84,27 +85,19 @@ def _said(error: Exception) -> str:
     return " ".join(line for line in lines if line not in ("", "^"))
 
 
-def convert(
-    model: Any,
-    wanted: TotalReward,
-    place: str,
-    name: str,
-    hidden: Sequence[str] = (),
-    initial: Initial | None = None,
-) -> SSP:
+def convert(model: Any, wanted: TotalReward, name: str, initial: Initial | None, hidden: Sequence[str] = ()) -> SSP:
     """Return a sparse DTMC or MDP as an SSP, with some variables left out of state names; call it while listening."""
-    refuse_unfit(model, place)
     truth = needed("stormpy", "storm").model_checking(model, wanted.goal, only_initial_states=False)
     is_goal = np.zeros(model.nr_states, dtype=bool)
     is_goal[np.fromiter(truth.get_truth_values_vector(), dtype=np.int64)] = True
     if not is_goal.any():
-        raise PrudentError(f"{place}: there is no goal: no state satisfies {wanted.goal}")
+        raise PrudentError(f"there is no goal: no state satisfies {wanted.goal}")
     first = np.array(list(model.initial_states), dtype=np.int64)
     if len(first) == 0:
-        raise PrudentError(f"{place}: has no initial state; it must have at least one")
+        raise PrudentError("has no initial state; it must have at least one")
     if len(first) > 1 and initial is None and wanted.over:
         raise PrudentError(
-            f"{place}: property {printable(wanted.text)} asks for the {wanted.over} over {len(first):,} initial "
+            f"property {printable(wanted.text)} asks for the {wanted.over} over {len(first):,} initial "
             "states; a plan is for one initial state, fixed or drawn: choose it with initial= (--initial), or leave "
             "out the filter"
         )
@@ -115,7 +108,7 @@ def convert(
     stuck = np.flatnonzero(graph.is_goal & ~is_goal)
     if len(stuck):
         where = stuck[0] if names is None else names[stuck[0]]
-        raise PrudentError(f"{place}: state {where!r} has no actions and is not a goal; a dead end must lead to itself")
+        raise PrudentError(f"state {where!r} has no actions and is not a goal; a dead end must lead to itself")
     cost = _costs(wanted, graph, WHERE)
     if model.model_type.name == "DTMC" and model.labeling.contains_label(OVERLAP):
         paid = _costs(wanted, graph, ("choices",))
@@ -123,17 +116,16 @@ def convert(
             if not is_goal[s] and paid[graph.arc_start[s]] != 0:
                 where = s if names is None else names[s]
                 raise PrudentError(
-                    f"{place}: in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean "
+                    f"in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean "
                     "of their rewards; make their guards disjoint"
                 )
-    with naming(place):
-        found = graph.model(~is_goal, cost, start, names, name, notes, most=wanted.most, initial=initial)
+    found = graph.model(~is_goal, cost, start, names, name, notes, most=wanted.most, initial=initial)
     if wanted.most and len(stuck := traps(found)):
-        raise PrudentError(_endless(model, found, stuck, wanted, place))
+        raise PrudentError(_endless(model, found, stuck, wanted))
     return found
 
 
-def _endless(model: Any, found: SSP, stuck: IntArray, wanted: TotalReward, place: str) -> str:
+def _endless(model: Any, found: SSP, stuck: IntArray, wanted: TotalReward) -> str:
     """Return why a maximal reward until a goal is undefined if runs can get stuck, and which goal would fix it."""
     missed, goals = set(stuck.tolist()), set(np.flatnonzero(found.is_goal).tolist())
     labels = {label: set(model.labeling.get_states(label)) for label in sorted(model.labeling.get_labels())}
@@ -142,22 +134,20 @@ def _endless(model: Any, found: SSP, stuck: IntArray, wanted: TotalReward, place
         fitting.append(f"({str(found.state(stuck[0])).replace(', ', ' & ')})")
     offer = f"[F {wanted.goal} | {fitting[0]}]" if fitting else "give such states a label, and name it after F"
     return (
-        f"{place}: property {printable(wanted.text)} asks for the maximal reward until a goal, which is undefined: "
+        f"property {printable(wanted.text)} asks for the maximal reward until a goal, which is undefined: "
         f"from state {found.state(stuck[0])!r} runs never reach one; if runs end there, make that a goal, too: {offer}"
     )
 
 
-def refuse_unfit(model: Any, place: str) -> None:
+def refuse_unfit(model: Any) -> None:
     """Refuse what is not a sparse DTMC or MDP with numbers as probabilities."""
-    if not hasattr(model, "is_sparse_model"):
-        raise PrudentError(f"{place} is a {type(model).__name__}; it must be a sparse DTMC or MDP that stormpy built")
     if not model.is_sparse_model:
-        raise PrudentError(f"{place}: is a symbolic model; build it with Storm's sparse engine")
+        raise PrudentError("is a symbolic model; build it with Storm's sparse engine")
     if (kind := model.model_type.name) not in ("DTMC", "MDP"):
-        raise PrudentError(f"{place}: is of type {kind}; {ONLY}")
+        raise PrudentError(f"is of type {kind}; {ONLY}")
     if model.supports_parameters or model.supports_uncertainty:
         found = "parameters" if model.supports_parameters else "intervals"
-        raise PrudentError(f"{place}: has {found} for probabilities; they must be numbers")
+        raise PrudentError(f"has {found} for probabilities; they must be numbers")
 
 
 def _arrays(model: Any, hidden: Sequence[str]) -> Arrays:

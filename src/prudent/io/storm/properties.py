@@ -45,13 +45,8 @@ class Names:
     labels: Sequence[str]
     rewards: Sequence[str]  # "" is one without a name
     variable: str = ""  # a whole number, for a condition where there are no labels
-    place: str = "model"  # how messages name the model
     constants: Collection[str] = ()
     only_reward: str = ""  # the one that a property may leave unnamed though Storm would not find it
-
-    def at(self, asked: object) -> str:
-        """Return how messages about a property begin."""
-        return f"{self.place}: property {printable(asked)}"
 
     def offer(self, asked: str = "") -> str:
         """Return the known names, and properties in these names that are close to what was asked.
@@ -98,7 +93,7 @@ def means_are_harmless(wanted: TotalReward, names: Names) -> bool:
     if set(WORD.findall(wanted.reward)) <= set(names.constants):
         return True
     raise PrudentError(
-        f"{names.at(wanted.text)}: its reward is an expression, and Storm would take the mean "
+        f"property {printable(wanted.text)}: its reward is an expression, and Storm would take the mean "
         "over the outcomes of an action; assign the expression to a transient variable, and name that variable"
     )
 
@@ -112,7 +107,7 @@ def out_of_file(
         return property, constants
     file, name = found
     own = {each: kind for each, kind in file.kind.items() if each in constants}
-    value = {each: str(value_of(kind, each, constants[each], names.place)).lower() for each, kind in own.items()}
+    value = {each: str(value_of(kind, each, constants[each])).lower() for each, kind in own.items()}
     left = {each: given for each, given in constants.items() if each not in own or each in names.constants}
     return file.chosen(name, value, lambda text: _parsed(text, names, described)), left
 
@@ -127,8 +122,8 @@ def chosen(property: Any, names: Names, properties: Sequence[Any] = (), describe
 def _parsed(text: Any, names: Names, described: Any) -> Any:
     """Return the one property in a text, in the language of PRISM's properties; refuse one that plans are not for."""
     if not isinstance(text, str):
-        raise PrudentError(f"{names.place}: property is {text!r}; it must be text; {names.offer()}")
-    at, said = names.at(text), text
+        raise PrudentError(f"property is {text!r}; it must be text; {names.offer()}")
+    at, said = f"property {printable(text)}", text
     if names.only_reward:
         said = UNNAMED.sub(f'R{{"{names.only_reward}"}}', text, count=1)
     try:
@@ -149,7 +144,9 @@ def named_reward(asked: Any, names: Names) -> TotalReward:
     for brace, name in re.findall(r'(\{?)"([^"]*)"', text):
         what, known = ("reward", names.rewards) if brace else ("label", (*names.labels, *STORMS_OWN))
         if name not in known:
-            raise PrudentError(f'{names.at(text)}: there is no {what} "{printable(name)}"; {names.offer(text)}')
+            raise PrudentError(
+                f'property {printable(text)}: there is no {what} "{printable(name)}"; {names.offer(text)}'
+            )
     return wanted
 
 
@@ -158,7 +155,7 @@ def reward_of(asked: Any, names: Names) -> TotalReward:
     formula = asked.get_raw_formula()
     path: Any = getattr(formula, "subformula", None)
     kind = type(formula).__name__
-    at, offer = names.at(formula), names.offer(str(formula))
+    at, offer = f"property {printable(formula)}", names.offer(str(formula))
     if found := BUDGET.match(str(formula)):
         budget = found[1] if found[1].isdecimal() else "BUDGET"
         raise PrudentError(
@@ -233,10 +230,10 @@ def _usual(names: Names, fitting: Sequence[Any]) -> str:
         found = f'no reward structure is called "{COST}"'
     else:
         found = f'there is no label "{GOAL}"'
-    raise PrudentError(f"{names.place}: {found}; choose goals and costs with property= (--property); {names.offer()}")
+    raise PrudentError(f"{found}; choose goals and costs with property= (--property); {names.offer()}")
 
 
-def names_of(model: Any, place: str) -> Names:
+def names_of(model: Any) -> Names:
     """Return the names in a program, a JANI model or a built model."""
     constants = {each.name for each in getattr(model, "constants", ())}
     if hasattr(model, "global_variables"):
@@ -246,15 +243,15 @@ def names_of(model: Any, place: str) -> Names:
         rewards = [name for name in transient if name not in labels]
         lasting = [name for name in kind if kind[name].has_integer_type() and name not in transient]
         only = rewards[0] if len(rewards) == 1 else ""
-        return Names(labels, rewards, (lasting or [""])[0], place, constants, only)
+        return Names(labels, rewards, (lasting or [""])[0], constants, only)
     if hasattr(model, "labeling"):
         labels = sorted(model.labeling.get_labels())
         own = [each for each in labels if each not in STORMS_OWN] or labels
-        return Names(own, sorted(model.reward_models), place=place)
+        return Names(own, sorted(model.reward_models))
     variables = [each.name for module in model.modules for each in module.integer_variables]
     variables += [each.name for each in model.global_integer_variables]
     labels, rewards = ([each.name for each in found] for found in (model.labels, model.reward_models))
-    return Names(labels, rewards, (variables or [""])[0], place, constants)
+    return Names(labels, rewards, (variables or [""])[0], constants)
 
 
 def transient_names(model: Any) -> list[str]:
