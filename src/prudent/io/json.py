@@ -306,12 +306,7 @@ def _check_fields(value: Any, at: str, names: tuple[str, ...], optional: tuple[s
 
 
 def content_of(model: SSP) -> bytes:
-    """Return the bytes of a file; refuse names that coincide as strings."""
-    return text_of(model).encode("utf-8", "surrogatepass")
-
-
-def text_of(model: SSP) -> str:
-    """Return a model as text, indented as ``json.dumps`` does; refuse names that coincide as strings."""
+    """Return the bytes of a file, indented as ``json.dumps`` does; refuse names that coincide as strings."""
     state, action = written_names(model)
     quoted, goals = list(map(_quoted, state)), np.flatnonzero(model.is_goal)
     initial = {state[s]: p for s, p in zip(model.initial_state, model.initial_probability.tolist(), strict=True)}
@@ -325,7 +320,7 @@ def text_of(model: SSP) -> str:
     text += f',\n "transitions": {_listed(_transitions(model, quoted, action), 2)}'
     if (goals < model.n_states - len(goals)).any():
         text += f',\n "states": {_listed(quoted, 2)}'  # the order, unless goals come last
-    return text + "\n}"
+    return f"{text}\n}}".encode("utf-8", "surrogatepass")
 
 
 def _transitions(model: SSP, quoted: list[str], action: list[str]) -> list[str]:

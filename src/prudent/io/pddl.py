@@ -6,10 +6,11 @@ plado become PrudentError.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from heapq import heappop, heappush
 from io import StringIO
 from itertools import chain, product
@@ -36,87 +37,6 @@ Operator = tuple[float, set[Fact], Fact]
 
 ALWAYS: Fact = (-1, ())
 """A fact that holds in every state, which every operator needs."""
-
-
-class Relaxed:
-    """The lower bound for a search: h-max.
-
-    Every outcome of an action counts as an action of its own, and facts stay true once they are.  Each fact of the goal
-    then has a least cost at which it can be made true on its own.  The largest of these costs is at most the cost of
-    the cheapest run, hence at most the expected cost.
-    """
-
-    def __init__(self, task: Any, total: int) -> None:
-        self.task, self.total = task, total
-        self.operators = [] if task.num_derived_predicates else list(self._grounded())
-        self.using: dict[Fact, list[int]] = {}  # which operators need a fact
-        for number, (_, needs, _) in enumerate(self.operators):
-            for fact in needs:
-                self.using.setdefault(fact, []).append(number)
-
-    def least(self, state: Any) -> float:
-        """Return a lower bound on the least expected cost from a state; infinite if no goal can be reached."""
-        if self.task.num_derived_predicates:
-            return 0.0  # these are not relaxed
-        first = len(self.task.predicates) - self.task.num_static_predicates
-        true = chain(enumerate(state.atoms), enumerate(self.task.static_facts, first))
-        least: dict[Fact, float] = {ALWAYS: 0.0, **{(i, each): 0.0 for i, facts in true for each in facts}}
-        queue = [(0.0, fact) for fact in least]
-        missing = [len(needs) for _, needs, _ in self.operators]
-        done = set[Fact]()
-        while queue:
-            price, fact = heappop(queue)
-            if fact in done:
-                continue
-            done.add(fact)
-            for number in self.using.get(fact, ()):
-                missing[number] -= 1
-                if missing[number] == 0:
-                    cost, _, added = self.operators[number]
-                    if price + cost < least.get(added, inf):
-                        least[added] = price + cost
-                        heappush(queue, (price + cost, added))
-        goal = (atom for atom in self.task.goal.condition.atoms if not atom.variables)
-        return max((least.get((atom.predicate, atom.args), inf) for atom in goal), default=0.0)
-
-    def _grounded(self) -> Iterator[Operator]:
-        """Yield an operator for each fact that an outcome of a ground action adds."""
-        from plado.semantics.grounder import Grounder
-        from plado.semantics.task import AddEffect
-
-        for number, ground in _read(lambda: Grounder(self.task).get_ground_actions()):
-            action = self.task.actions[number]
-            needs = {ALWAYS, *((a.predicate, a.instantiate(ground).args) for a in action.precondition.atoms)}
-            sure = (effect for effect in action.effect.effects if not effect.parameters)
-            cost = 1.0 if self.total < 0 else sum(self._least_of(effect) for effect in sure)
-            for effect in action.effect.effects:
-                for _, outcome in effect.outcomes:
-                    for each in outcome:
-                        if isinstance(each.effect, AddEffect):
-                            yield from self._operator(cost, needs, each, ground)
-
-    def _operator(self, cost: float, needs: set[Fact], each: Any, ground: tuple[int, ...]) -> Iterator[Operator]:
-        """Yield an effect that adds a fact; an effect on all objects adds it whatever else holds."""
-        atom = each.effect.atom
-        if not each.parameters and all(variable < len(ground) for variable, _ in atom.variables):
-            also = {(a.predicate, a.instantiate(ground).args) for a in each.condition.atoms}
-            yield cost, needs | also, (atom.predicate, atom.instantiate(ground).args)
-            return
-        for objects in product(range(len(self.task.objects)), repeat=len(each.parameters)):
-            yield cost, needs, (atom.predicate, atom.instantiate((*ground, *objects)).args)
-
-    def _least_of(self, effect: Any) -> float:
-        """Return the least that the outcomes of one effect cost: 0 where that depends on the state."""
-        prices, rest = [], Fraction(1)
-        for chance, outcome in effect.outcomes:
-            prices.append(0.0)
-            rest -= getattr(chance, "value", 0)
-            for each in outcome:
-                paid = hasattr(each.effect, "fluent") and each.effect.fluent.function_id == self.total
-                if paid and not each.parameters and not any(vars(each.condition).values()):
-                    sign = {"Addition": 1, "Subtraction": -1}.get(type(each.effect.expr).__name__, 0)
-                    prices[-1] += sign * float(getattr(getattr(each.effect.expr, "rhs", None), "value", 0))
-        return min(prices, default=0.0) if rest <= 0 else 0.0
 
 
 def model_of(raw: bytes, path: Path, *, problem: str | PathLike[str] | None = None) -> SSP:
@@ -149,7 +69,6 @@ class Problem:
         self._fixed = [dict(values) for values in self.task.initial_state.fluents]
         self._states: dict[str, Any] = {}
         self._path, self._text = path, raw.decode()
-        self._relaxed: Relaxed | None = None
         self.initial = self._named(self.task.initial_state)
 
     def _named(self, state: Any) -> str:
@@ -232,11 +151,84 @@ class Problem:
         return after, float(paid)
 
     def heuristic(self, name: str) -> float:
-        """Return a lower bound on the least expected cost from a state; infinite if no goal can be reached."""
-        if self._relaxed is None:
-            with naming(self._path), announce_if_long(f"grounding the actions of {self.name} ..."):
-                self._relaxed = Relaxed(self.task, self._total)
-        return self._relaxed.least(self._states[name])
+        """Return a lower bound on the least expected cost from a state, h-max; infinite if no goal can be reached.
+
+        Every outcome of an action counts as an action of its own, and facts stay true once they are.  Each fact of the
+        goal then has a least cost at which it can be made true on its own.  The largest of these costs is at most the
+        cost of the cheapest run, hence at most the expected cost.
+        """
+        if self.task.num_derived_predicates:
+            return 0.0  # these are not relaxed
+        operators, using = self._relaxed
+        state, first = self._states[name], len(self.task.predicates) - self.task.num_static_predicates
+        true = chain(enumerate(state.atoms), enumerate(self.task.static_facts, first))
+        least: dict[Fact, float] = {ALWAYS: 0.0, **{(i, each): 0.0 for i, facts in true for each in facts}}
+        queue = [(0.0, fact) for fact in least]
+        missing = [len(needs) for _, needs, _ in operators]
+        done = set[Fact]()
+        while queue:
+            price, fact = heappop(queue)
+            if fact in done:
+                continue
+            done.add(fact)
+            for number in using.get(fact, ()):
+                missing[number] -= 1
+                if missing[number] == 0:
+                    cost, _, added = operators[number]
+                    if price + cost < least.get(added, inf):
+                        least[added] = price + cost
+                        heappush(queue, (price + cost, added))
+        goal = (atom for atom in self.task.goal.condition.atoms if not atom.variables)
+        return max((least.get((atom.predicate, atom.args), inf) for atom in goal), default=0.0)
+
+    @cached_property
+    def _relaxed(self) -> tuple[list[Operator], defaultdict[Fact, list[int]]]:
+        """The operators for the lower bound, and which of them need a fact."""
+        with naming(self._path), announce_if_long(f"grounding the actions of {self.name} ..."):
+            operators, using = list(self._grounded()), defaultdict[Fact, list[int]](list)
+        for number, (_, needs, _) in enumerate(operators):
+            for fact in needs:
+                using[fact].append(number)
+        return operators, using
+
+    def _grounded(self) -> Iterator[Operator]:
+        """Yield an operator for each fact that an outcome of a ground action adds."""
+        from plado.semantics.grounder import Grounder
+        from plado.semantics.task import AddEffect
+
+        for number, ground in _read(lambda: Grounder(self.task).get_ground_actions()):
+            action = self.task.actions[number]
+            needs = {ALWAYS, *((a.predicate, a.instantiate(ground).args) for a in action.precondition.atoms)}
+            sure = (effect for effect in action.effect.effects if not effect.parameters)
+            cost = 1.0 if self._total < 0 else sum(self._least_of(effect) for effect in sure)
+            for effect in action.effect.effects:
+                for _, outcome in effect.outcomes:
+                    for each in outcome:
+                        if isinstance(each.effect, AddEffect):
+                            yield from self._operator(cost, needs, each, ground)
+
+    def _operator(self, cost: float, needs: set[Fact], each: Any, ground: tuple[int, ...]) -> Iterator[Operator]:
+        """Yield an effect that adds a fact; an effect on all objects adds it whatever else holds."""
+        atom = each.effect.atom
+        if not each.parameters and all(variable < len(ground) for variable, _ in atom.variables):
+            also = {(a.predicate, a.instantiate(ground).args) for a in each.condition.atoms}
+            yield cost, needs | also, (atom.predicate, atom.instantiate(ground).args)
+            return
+        for objects in product(range(len(self.task.objects)), repeat=len(each.parameters)):
+            yield cost, needs, (atom.predicate, atom.instantiate((*ground, *objects)).args)
+
+    def _least_of(self, effect: Any) -> float:
+        """Return the least that the outcomes of one effect cost: 0 where that depends on the state."""
+        prices, rest = [], Fraction(1)
+        for chance, outcome in effect.outcomes:
+            prices.append(0.0)
+            rest -= getattr(chance, "value", 0)
+            for each in outcome:
+                paid = hasattr(each.effect, "fluent") and each.effect.fluent.function_id == self._total
+                if paid and not each.parameters and not any(vars(each.condition).values()):
+                    sign = {"Addition": 1, "Subtraction": -1}.get(type(each.effect.expr).__name__, 0)
+                    prices[-1] += sign * float(getattr(getattr(each.effect.expr, "rhs", None), "value", 0))
+        return min(prices, default=0.0) if rest <= 0 else 0.0
 
     def _refuse(self, number: int, ground: tuple[int, ...], what: str) -> NoReturn:
         """Refuse an action, with the line of the domain where it stands."""
