@@ -10,12 +10,9 @@ all outcomes of a file have counts or none has.  Without bounds, a probability i
 Names are strings: other names are written with ``str``, and are strings when read back.  Numbers keep all their
 digits when written and read.
 
-Files are not trusted.  Reading one takes time in proportion to its size, and memory of at most 64 times its size
-plus 1 MiB.  For a gzipped file that is the size of its text, at most 200 times the file plus 16 MiB.
-
-Rows are read a column at a time, in a third of the time that row by row would take, and checked by the model itself.
-Only if a file is refused does a loop over its rows find which rows are wrong, and why.  A wrong row is then left out or
-replaced, so that the rest is checked as well.
+Files are not trusted; :mod:`prudent.io.untrusted` says what reading one takes.  Rows are read a column at a time, in a
+third of the time that row by row would take, and checked by the model itself.  Only if a file is refused does a loop
+over its rows find which rows are wrong, and why.  A wrong row is left out or replaced, so that the rest is checked.
 """
 
 import gc

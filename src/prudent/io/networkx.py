@@ -3,12 +3,8 @@
 With a step h, a duration X becomes a multiple X' of h: ``"up"`` the next one, so that X <= X' <= X + h; ``"down"`` the
 last one, X - h <= X' <= X; ``"nearest"``, within h/2 of X.  X' is a function of X.  So an agent that sees true
 durations can round them up, play the plan of the model rounded up, and pay at most as much as in that model; an agent
-in the model rounded down can draw true durations to match.  Hence the minimal CVaR and the lowest expected cost of the
-true problem lie between those of the models rounded down and up; no total changes by more than h for each edge taken.
-
-A distribution without a longest duration is cut off only on request: with ``tail=q`` durations beyond the quantile
-1 - q count as that quantile, and durations below 0, if their probability is at most q, count as 0.  All of the above
-then holds except for runs with such a duration, at most 2q of the runs for each edge taken.
+in the model rounded down can draw true durations to match.  Hence the bounds that :func:`from_networkx` promises, with
+``tail=q`` except for the runs with a duration that was cut off: at most 2q of the runs for each edge taken.
 """
 
 from collections.abc import Hashable, Iterable, Mapping

@@ -90,15 +90,7 @@ def cost_of(rule: CostRule, state: Hashable, action: Any, reward: Any, target: H
 
 
 def reward_property(text: str) -> tuple[str | None, str, bool]:
-    """Return the reward structure that a property names, or None; the label of its goals; whether it maximises.
-
-    Examples
-    --------
-    >>> reward_property('R{"time"}min=? [F "done"]')
-    ('time', 'done', False)
-    >>> reward_property('Rmax=? [F "done"]')
-    (None, 'done', True)
-    """
+    """Return the reward structure that a property names, or None; the label of its goals; whether it maximises."""
     found = SHAPE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise PrudentError(

@@ -269,12 +269,8 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
     >>> import gymnasium, prudent
     >>> env = gymnasium.make("CliffWalking-v1")
     >>> plan = prudent.solve(prudent.from_gymnasium(env), alpha=0.1)
-    >>> agent = prudent.gymnasium_agent(plan, env)
-    >>> agent.start(env.reset(seed=0)[0])
-    >>> while not agent.done:
-    ...     agent.observe(*env.step(agent.action))
-    >>> agent.spent
-    13.0
+    >>> prudent.gymnasium_agent(plan, env)
+    <EnvAgent before its first run>
     """
     policy = plan.policy if isinstance(plan, Plan) else plan
     if not isinstance(policy, BudgetPolicy):

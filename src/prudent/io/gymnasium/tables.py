@@ -111,12 +111,6 @@ def from_gymnasium(
     >>> plan = prudent.solve(prudent.from_gymnasium(env), alpha=0.5)
     >>> round(-plan.expected, 4)                        # the highest probability of the goal, without a time limit
     0.8235
-    >>> agent = prudent.gymnasium_agent(plan, env)
-    >>> agent.start(env.reset(seed=1)[0])
-    >>> while not agent.done:
-    ...     agent.observe(*env.step(agent.action))
-    >>> agent.spent
-    -1.0
     """
     rule = check_rule(cost, or_function=True)
     inner, limit = _looked_through(env)

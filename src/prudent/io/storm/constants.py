@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from numbers import Integral, Rational, Real
+from numbers import Rational
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +102,13 @@ def value_of(kind: str, name: str, value: Any) -> Any:
             raise PrudentError(f"{at} true or false")
         return text == "true"
     try:
-        number = _fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
+        given = value if isinstance(value, Rational) else str(value).strip()  # 0.1 means a tenth, as in the file
+        if isinstance(given, str | bool) and not NUMBER.fullmatch(str(given)):  # Python would take 1_0 for 10
+            raise ValueError
+        if isinstance(given, str) and "/" not in given and abs(Decimal(given).adjusted()) > DIGITS:
+            raise ValueError  # it would take forever
+        number = Fraction(given)
+    except (ValueError, ZeroDivisionError, InvalidOperation):
         raise PrudentError(f"{at} a number") from None
     if kind != "int":
         low, high = sys.float_info.min, sys.float_info.max  # where doubles are exact to their last digit
@@ -124,18 +129,3 @@ def _shown(value: Any) -> str:
     except ValueError:  # Python's limit on the digits of a whole number
         return "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:60]}..."
-
-
-def _fraction(value: Any) -> Fraction:
-    if isinstance(value, str):
-        text = value.strip()
-        if not NUMBER.fullmatch(text):  # Python would take 1_0 for 10
-            raise ValueError
-        if "/" not in text and abs(Decimal(text).adjusted()) > DIGITS:  # which would take forever
-            raise ValueError
-        return Fraction(text)
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError
-    if isinstance(value, Integral | Rational):
-        return Fraction(value)
-    return Fraction(repr(float(value)))  # 0.1 means a tenth, as it does in the file

@@ -49,13 +49,7 @@ class Names:
     only_reward: str = ""  # the one that a property may leave unnamed though Storm would not find it
 
     def offer(self, asked: str = "") -> str:
-        """Return the known names, and properties in these names that are close to what was asked.
-
-        Examples
-        --------
-        >>> print(Names(["home", "lost"], ["energy"]).offer('R{"energi"}max=? [F "home"]'))  # doctest: +ELLIPSIS
-        labels: "home", "lost"; rewards: "energy"; give property='R{"energy"}min=? [F "home"]' (--property) for ...
-        """
+        """Return the known names, and properties in these names that are close to what was asked."""
         words = re.findall(r'"([^"]*)"', asked)
         goal = f'"{_nearest([*words, GOAL], self.labels)}"'
         if not self.labels and self.variable:

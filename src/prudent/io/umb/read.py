@@ -11,9 +11,6 @@ A model that is written and read again is the same to the last bit.  Goals get a
 belong to choices if all outcomes of each action cost the same, so that Storm can bound them, else to branches.  Storm
 merges branches of a choice that lead to one state, and allows one initial state.  Where a model needs more, states
 labelled as auxiliary pass the run on.  A model with one action in each state is written as a Markov chain.
-
-Files are not trusted.  Reading one takes time and memory in proportion to its size; for a packed file that is the
-size of its content, at most 200 times the file plus 16 MiB.
 """
 
 from collections.abc import Iterable
