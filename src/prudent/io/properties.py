@@ -142,7 +142,7 @@ def started(model: SSP, initial: Initial | None) -> SSP:
     return chosen
 
 
-def named_file(asked: object) -> "tuple[PropertiesFile, str | None] | None":
+def referred(asked: object) -> "tuple[PropertiesFile, str | None] | None":
     """Return the file, and the name in it, that a property refers to; None if it is a property itself."""
     found = REFERENCE.fullmatch(asked) if isinstance(asked, str) else None
     if found is None:

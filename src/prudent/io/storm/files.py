@@ -25,16 +25,7 @@ from prudent.errors import PrudentError, naming, needed, printable
 from prudent.io.properties import Initial
 from prudent.io.storm.constants import define
 from prudent.io.storm.model import SILENT, convert, listening, refuse_unfit
-from prudent.io.storm.properties import (
-    OUTSIDE,
-    chosen,
-    means_are_harmless,
-    named_reward,
-    names_of,
-    out_of_file,
-    reward_of,
-    transient_names,
-)
+from prudent.io.storm.properties import OUTSIDE, chosen, means_are_harmless, named_reward, names_of, reward_of
 from prudent.io.untrusted import gunzipped
 from prudent.models.rows import FloatArray, IntArray, merge_outcomes, owner, starts
 from prudent.models.ssp import SSP
@@ -65,11 +56,8 @@ def read(
             described, properties = stormpy.parse_jani_model(path)
         else:
             described, properties = _program(stormpy, path), []
-        names, given = names_of(described), {} if constants is None else constants
-        if not isinstance(given, Mapping):
-            raise PrudentError(f"constants is {constants!r}; it must be {{name: value}}")
-        property, given = out_of_file(property, given, names, described)
-        asked = chosen(property, names, properties, described)
+        names = names_of(described)
+        asked, given = chosen(property, names, constants, properties, described)
         described, asked = define(described, asked, reward_of(asked, names).reward, given, path)
         wanted = reward_of(asked, names)
         options = stormpy.BuilderOptions([asked], stormpy.io.SymbolicModelDescription(described))
@@ -85,7 +73,7 @@ def read(
             options.set_exploration_checks()  # they name the place; exact, since they require sums of exactly 1
             stormpy.build_model[stormpy.Rational](described, options=options)
             raise PrudentError("a variable leaves its bounds; fix the update, or widen the bounds")
-        return convert(model, wanted, path.name.split(".")[0], initial, transient_names(described))
+        return convert(model, wanted, path.name.split(".")[0], initial, names.transient)
 
 
 def read_explicit(path: Path, *, property: str | None = None, initial: Initial | None = None) -> SSP:
@@ -181,7 +169,7 @@ def _converted(model: Any, property: Any, name: str, initial: Initial | None) ->
     refuse_unfit(model)
     names = names_of(model)
     if not hasattr(property, "get_raw_formula"):
-        property = chosen(out_of_file(property, {}, names)[0], names)
+        property, _ = chosen(property, names)
     return convert(model, named_reward(property, names), name, initial)
 
 

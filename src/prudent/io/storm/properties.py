@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from prudent.errors import PrudentError, printable
-from prudent.io.properties import COST, GOAL, named_file
+from prudent.io.properties import COST, GOAL, referred
 from prudent.io.storm.constants import WORD, value_of
 from prudent.io.storm.model import OVERLAP, TotalReward, listening
 
@@ -47,6 +47,7 @@ class Names:
     variable: str = ""  # a whole number, for a condition where there are no labels
     constants: Collection[str] = ()
     only_reward: str = ""  # the one that a property may leave unnamed though Storm would not find it
+    transient: Sequence[str] = ()  # variables of JANI that are no part of its states: rewards and labels
 
     def offer(self, asked: str = "") -> str:
         """Return the known names, and properties in these names that are close to what was asked."""
@@ -92,25 +93,27 @@ def means_are_harmless(wanted: TotalReward, names: Names) -> bool:
     )
 
 
-def out_of_file(
-    property: Any, constants: Mapping[str, Any], names: Names, described: Any = None
+def chosen(
+    property: Any, names: Names, constants: Any = None, properties: Sequence[Any] = (), described: Any = None
 ) -> tuple[Any, Mapping[str, Any]]:
-    """Return a property, taken out of its file if it is in one, and the constants that are left for the model."""
-    found = named_file(property)
-    if found is None:
-        return property, constants
-    file, name = found
-    own = {each: kind for each, kind in file.kind.items() if each in constants}
-    value = {each: str(value_of(kind, each, constants[each])).lower() for each, kind in own.items()}
-    left = {each: given for each, given in constants.items() if each not in own or each in names.constants}
-    return file.chosen(name, value, lambda text: _parsed(text, names, described)), left
+    """Return the property that is asked for, and the constants that are left for the model.
 
-
-def chosen(property: Any, names: Names, properties: Sequence[Any] = (), described: Any = None) -> Any:
-    """Return the property that is asked for: one of the file's own by its name or because it fits, or a text."""
-    called = [each for each in properties if each.get_name() == property]
-    own = _fitting(properties, names) if property is None else called
-    return own[0] if len(own) == 1 else _parsed(_usual(names, own) if property is None else property, names, described)
+    It is one of the model file's own, by its name or because it fits, or a text, which may be in a file of properties.
+    """
+    given = {} if constants is None else constants
+    if not isinstance(given, Mapping):
+        raise PrudentError(f"constants is {constants!r}; it must be {{name: value}}")
+    if (found := referred(property)) is not None:
+        file, name = found
+        own = {each: kind for each, kind in file.kind.items() if each in given}
+        value = {each: str(value_of(kind, each, given[each])).lower() for each, kind in own.items()}
+        given = {each: given[each] for each in given if each not in own or each in names.constants}
+        property = file.chosen(name, value, lambda text: _parsed(text, names, described))
+    fitting = [each for each in properties if each.get_name() == property]
+    if property is None:
+        fitting = _fitting(properties, names)
+        property = _usual(names, fitting) if len(fitting) != 1 else None
+    return fitting[0] if len(fitting) == 1 else _parsed(property, names, described), given
 
 
 def _parsed(text: Any, names: Names, described: Any) -> Any:
@@ -232,12 +235,12 @@ def names_of(model: Any) -> Names:
     constants = {each.name for each in getattr(model, "constants", ())}
     if hasattr(model, "global_variables"):
         kind = {each.name: each.expression_variable for each in model.global_variables}
-        transient = transient_names(model)
+        transient = [each.name for each in model.global_variables if each.is_transient]
         labels = [name for name in transient if kind[name].has_boolean_type()]
         rewards = [name for name in transient if name not in labels]
         lasting = [name for name in kind if kind[name].has_integer_type() and name not in transient]
         only = rewards[0] if len(rewards) == 1 else ""
-        return Names(labels, rewards, (lasting or [""])[0], constants, only)
+        return Names(labels, rewards, (lasting or [""])[0], constants, only, transient)
     if hasattr(model, "labeling"):
         labels = sorted(model.labeling.get_labels())
         own = [each for each in labels if each not in STORMS_OWN] or labels
@@ -246,8 +249,3 @@ def names_of(model: Any) -> Names:
     variables += [each.name for each in model.global_integer_variables]
     labels, rewards = ([each.name for each in found] for found in (model.labels, model.reward_models))
     return Names(labels, rewards, (variables or [""])[0], constants)
-
-
-def transient_names(model: Any) -> list[str]:
-    """Return the variables of a JANI model that are no part of its states: rewards and labels."""
-    return [each.name for each in getattr(model, "global_variables", ()) if each.is_transient]

@@ -20,18 +20,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError, naming
-from prudent.io.properties import (
-    COST,
-    GOAL,
-    NEGATED,
-    Initial,
-    Start,
-    drawn,
-    named_file,
-    reward_property,
-    started,
-    traps,
-)
+from prudent.io.properties import COST, GOAL, NEGATED, Initial, Start, drawn, referred, reward_property, started, traps
 from prudent.io.umb.archive import Arrays, unpacked
 from prudent.io.umb.names import action_names, state_names
 from prudent.io.umb.write import AUXILIARY
@@ -55,7 +44,7 @@ WHERE = ("states", "choices", "branches")
 
 def parse(raw: bytes, path: Path, property: str | None = None, initial: Initial | None = None) -> SSP:
     """Return the model in a file's bytes; refuse anything that is not exactly one model."""
-    if (found := named_file(property)) is not None:
+    if (found := referred(property)) is not None:
         property = found[0].chosen(found[1], {}, reward_property)
     reward, label, most = (None, GOAL, False) if property is None else reward_property(property)
     with naming(path):
