@@ -17,7 +17,6 @@ import numpy as np
 from prudent.errors import PrudentError, naming, needed, printable
 from prudent.io.properties import Initial, drawn, traps
 from prudent.io.umb.archive import SIZES, Arrays, unpacked
-from prudent.io.umb.names import state_names
 from prudent.io.umb.read import WHERE, TransitionSystem
 from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
@@ -102,24 +101,19 @@ def convert(model: Any, wanted: TotalReward, name: str, initial: Initial | None,
             "out the filter"
         )
     start, notes = drawn(first, initial)
-    arrays = _arrays(model, hidden)
-    graph = TransitionSystem(arrays)
-    names = state_names(arrays, graph.n_states, graph.n_states)
-    stuck = np.flatnonzero(graph.is_goal & ~is_goal)
-    if len(stuck):
-        where = stuck[0] if names is None else names[stuck[0]]
-        raise PrudentError(f"state {where!r} has no actions and is not a goal; a dead end must lead to itself")
+    graph = TransitionSystem(_arrays(model, hidden))
     cost = _costs(wanted, graph, WHERE)
+    found = graph.model(~is_goal, cost, start, name, notes, most=wanted.most, initial=initial)
+    for s in np.flatnonzero(graph.is_goal & ~is_goal)[:1]:
+        raise PrudentError(f"state {found.state(s)!r} has no actions and is not a goal; a dead end must lead to itself")
     if model.model_type.name == "DTMC" and model.labeling.contains_label(OVERLAP):
         paid = _costs(wanted, graph, ("choices",))
         for s in model.labeling.get_states(OVERLAP):  # Storm draws one of the commands: another risk
             if not is_goal[s] and paid[graph.arc_start[s]] != 0:
-                where = s if names is None else names[s]
                 raise PrudentError(
-                    f"in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean "
+                    f"in state {found.state(s)!r} of this DTMC several commands are enabled, and Storm takes the mean "
                     "of their rewards; make their guards disjoint"
                 )
-    found = graph.model(~is_goal, cost, start, names, name, notes, most=wanted.most, initial=initial)
     if wanted.most and len(stuck := traps(found)):
         raise PrudentError(_endless(model, found, stuck, wanted))
     return found

@@ -64,8 +64,7 @@ def parse(raw: bytes, path: Path, property: str | None = None, initial: Initial 
             raise PrudentError(
                 f"state-to-choices.bin: state {s} has no choices, and lacks the label {label!r} of goals"
             )
-        names = state_names(arrays, n_real, n_states)
-        model = graph.model(acting, cost, start, names, path.name.split(".")[0], notes, most=most, initial=initial)
+        model = graph.model(acting, cost, start, path.name.split(".")[0], notes, most=most, initial=initial)
         for s in traps(model)[:1] if most else ():
             raise PrudentError(
                 f"the maximal total reward is undefined: from state {model.state(s)!r} runs never reach a goal; if "
@@ -144,7 +143,6 @@ class TransitionSystem(Rows):
         acting: BoolArray,
         cost: FloatArray,
         start: Start,
-        names: list[str] | None,
         name: str,
         notes: tuple[str, ...],
         *,
@@ -168,7 +166,7 @@ class TransitionSystem(Rows):
             cost=0.0 - cost[taken] if most else cost[taken],  # without negative zeros
             initial_state=start[0],
             initial_probability=start[1],
-            state_names=names,
+            state_names=state_names(self.arrays, len(acting), self.n_states),
             action_names=None if actions is None else [actions[c] for c in np.flatnonzero(kept).tolist()],
             name=name,
             notes=(*notes, *sets, *((NEGATED,) if most else ())),
