@@ -179,9 +179,6 @@ def _model(
     used = kept[entry.row] & (entry.data != 0)
     pair, target, chance = entry.row[used], entry.col[used].astype(np.int64), entry.data[used]
     cost = costs_of(rule, reward[pair] if isinstance(reward, np.ndarray) else reward[pair, target])
-    for o in np.flatnonzero(~np.isfinite(cost))[:1]:
-        at = f"state {state[pair[o]]}, action {action[pair[o]]}"
-        raise PrudentError(f"{at} has an outcome of cost {cost[o]}; costs are finite numbers")
     row = (np.cumsum(kept[order]) - 1)[np.argsort(order)][pair]
     state, action = state[order][kept[order]], action[order][kept[order]]
     goals = ends.tolist()

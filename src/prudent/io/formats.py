@@ -61,17 +61,14 @@ def load(
     initial: Initial | None = None,
     problem: str | PathLike[str] | None = None,
 ) -> SSP:
-    """Read a model from a file: ``.json``, ``.json.gz``, ``.umb``, or a file that Storm or plado reads.
-
-    Files in PRISM's language, JANI and DRN need the extra ``storm``.  Planning problems in PPDDL, two ``.pddl`` files,
-    need the extra ``pddl``.
+    """Read a model from a file.
 
     Parameters
     ----------
     path : str or path
-        The file: JSON or UMB; through Storm, PRISM's language (``.prism``, ``.nm``, ``.pm``), ``.jani``, ``.drn`` or
-        ``.drn.gz``; through plado, the domain of a planning problem, ``.pddl``.  A PRISM file without a model type is
-        read as an MDP.
+        The file: ``.json``, ``.json.gz`` or ``.umb``; through Storm (extra ``storm``), PRISM's language (``.prism``,
+        ``.nm``, ``.pm``), ``.jani``, ``.drn`` or ``.drn.gz``; through plado (extra ``pddl``), the domain of a planning
+        problem in PPDDL, ``.pddl``.  A PRISM file without a model type is read as an MDP.
     property : str, optional
         Which states are goals and which rewards are costs: ``R{"cost"}min=? [F "goal"]``; not for JSON.  With ``max``
         instead of ``min``, rewards are maximised: costs are negated rewards, and every run must reach a goal.  In files
@@ -154,9 +151,8 @@ def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
 
     Examples
     --------
-    >>> import prudent
+    >>> import prudent, tempfile, pathlib
     >>> model = prudent.domains.figure_2()
-    >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "plan.safetensors"
     ...     prudent.save(prudent.solve(model, alpha=0.1), path)

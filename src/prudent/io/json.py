@@ -10,12 +10,9 @@ all outcomes of a file have counts or none has.  Without bounds, a probability i
 Names are strings: other names are written with ``str``, and are strings when read back.  Numbers keep all their
 digits when written and read.
 
-Files are not trusted.  Reading one takes time in proportion to its size, and memory of at most 64 times its size
-plus 1 MiB.  For a gzipped file that is the size of its text, at most 200 times the file plus 16 MiB.
-
-Rows are read a column at a time, in a third of the time that row by row would take, and checked by the model itself.
-Only if a file is refused does a loop over its rows find which rows are wrong, and why.  A wrong row is then left out or
-replaced, so that the rest is checked as well.
+Files are not trusted; :mod:`prudent.io.untrusted` says what reading one takes.  Rows are read a column at a time, in a
+third of the time that row by row would take, and checked by the model itself.  Only if a file is refused does a loop
+over its rows find which rows are wrong, and why.  A wrong row is left out or replaced, so that the rest is checked.
 """
 
 import gc
@@ -69,20 +66,13 @@ def parse(raw: bytes, path: Path) -> SSP:
         packed = path.name.lower().endswith(".gz")
         plain = gunzipped(raw, "inflate it first and give the .json file") if packed else raw
         text = utf8(plain, "surrogatepass")
-        with _uncollected():
-            return _model(document(text, _count_fields), path.name.split(".")[0])
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Pause the garbage collector: parsed text has no cycles, and the search for them takes longer than parsing."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
+        collecting = gc.isenabled()
+        gc.disable()  # parsed text has no cycles, and the search for them takes longer than parsing
+        try:
+            return _model(checked(document(text), dict, "the document"), path.name.split(".")[0])
+        finally:
+            if collecting:
+                gc.enable()
 
 
 class _Problems:
@@ -94,18 +84,14 @@ class _Problems:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note what is refused inside."""
+        """Note what is refused inside: keep the first problems, and count the others."""
         try:
             yield
         except PrudentError as error:
             for problem in error.problems if isinstance(error, ModelError) else [str(error)]:
-                self.note(problem)
-
-    def note(self, problem: str) -> None:
-        """Keep one of the first problems, and count the others."""
-        self.count += 1
-        if self.count <= LISTED:
-            self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
+                self.count += 1
+                if self.count <= LISTED:
+                    self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
 
     def refuse(self) -> None:
         """Raise the problems kept, and the number of others, if there are any."""
@@ -144,8 +130,8 @@ class _States:
 
 def _model(content: Any, name: str) -> SSP:
     problems = _Problems()
-    for problem in _field_problems(content, "the document", DOCUMENT, ("states",)):
-        problems.note(problem)
+    with problems.noted():
+        _check_fields(content, "the document", DOCUMENT, ("states",))
     if not content.keys() >= set(DOCUMENT):
         problems.refuse()
     if content["format"] != FORMAT:
@@ -305,56 +291,33 @@ def _columns(rows: list[Any], fields: dict[str, type]) -> dict[str, list[Any]]:
 
 
 def _check_fields(value: Any, at: str, names: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
-    for problem in _field_problems(value, at, names, optional):
-        raise PrudentError(problem)
-
-
-def _field_problems(value: Any, at: str, names: tuple[str, ...], optional: tuple[str, ...]) -> Iterator[str]:
-    """Yield what is wrong with the fields of an object, those that lack first."""
+    """Refuse what is no object, or lacks a field, or has an unknown one."""
     checked(value, dict, at)
-    for name in names:
-        if name not in value:
-            yield f"{at} has no {name!r}; it needs {', '.join(names)}"
-    for name in value:
-        if name not in names and name not in optional:
-            yield f"{at} has an unknown field {name!r}; it takes {', '.join(names + optional)}"
-
-
-def _count_fields(content: Any) -> int:
-    """Return how many fields a model's document has; 0 if it does not look like a model's."""
-    try:
-        rows = list(map(itemgetter("outcomes"), content["transitions"]))
-        start = {} if isinstance(content["initial"], str) else content["initial"]
-    except (KeyError, TypeError):
-        return 0
-    if not set(map(type, rows)) <= {list}:
-        return 0
-    objects = [content, *content["transitions"], *chain.from_iterable(rows), start]
-    return sum(map(len, objects)) if set(map(type, objects)) == {dict} else 0
+    every = (*names, *optional)
+    problems = [f"{at} has no {name!r}; it needs {', '.join(names)}" for name in names if name not in value]
+    problems += [
+        f"{at} has an unknown field {name!r}; it takes {', '.join(every)}" for name in value if name not in every
+    ]
+    if problems:
+        raise ModelError(problems)
 
 
 def content_of(model: SSP) -> bytes:
-    """Return the bytes of a file; refuse names that coincide as strings."""
-    return text_of(model).encode("utf-8", "surrogatepass")
-
-
-def text_of(model: SSP) -> str:
-    """Return a model as text, indented as ``json.dumps`` does; refuse names that coincide as strings."""
+    """Return the bytes of a file, indented as ``json.dumps`` does; refuse names that coincide as strings."""
     state, action = written_names(model)
-    quoted, is_goal = list(map(_quoted, state)), model.is_goal.tolist()
-    goals = [s for s, goal in enumerate(is_goal) if goal]
-    initial = dict(zip(model.initial_state.tolist(), model.initial_probability.tolist(), strict=True))
-    start = _listed([f"{quoted[s]}: {p!r}" for s, p in initial.items()], 2, "{}")
-    parts = [
-        f'{{\n "format": {_quoted(FORMAT)},\n "version": {VERSION},\n',
-        f' "initial": {quoted[next(iter(initial))] if len(initial) == 1 else start},\n',
-        f' "goals": {_listed([quoted[s] for s in goals], 2)},\n',
-        ' "transitions": ',
-        _listed(_transitions(model, quoted, action), 2),
-    ]
-    if [s for s, goal in enumerate(is_goal) if not goal] + goals != list(range(model.n_states)):
-        parts.append(f',\n "states": {_listed(quoted, 2)}')  # the order, where it is not the one above
-    return "".join([*parts, "\n}"])
+    quoted, goals = list(map(_quoted, state)), np.flatnonzero(model.is_goal)
+    initial = {state[s]: p for s, p in zip(model.initial_state, model.initial_probability.tolist(), strict=True)}
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "initial": initial if len(initial) > 1 else next(iter(initial)),
+        "goals": [state[s] for s in goals],
+    }
+    text = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
+    text += f',\n "transitions": {_listed(_transitions(model, quoted, action), 2)}'
+    if (goals < model.n_states - len(goals)).any():
+        text += f',\n "states": {_listed(quoted, 2)}'  # the order, unless goals come last
+    return f"{text}\n}}".encode("utf-8", "surrogatepass")
 
 
 def _transitions(model: SSP, quoted: list[str], action: list[str]) -> list[str]:
@@ -375,11 +338,9 @@ def _transitions(model: SSP, quoted: list[str], action: list[str]) -> list[str]:
     return found
 
 
-def _listed(items: list[str], indent: int, marks: str = "[]") -> str:
-    if not items:
-        return marks
+def _listed(items: list[str], indent: int) -> str:
     line = "\n" + " " * indent
-    return f"{marks[0]}{line}{f',{line}'.join(items)}\n{' ' * (indent - 1)}{marks[1]}"
+    return f"[{line}{f',{line}'.join(items)}{line[:-1]}]" if items else "[]"
 
 
 def written_names(model: SSP) -> tuple[list[str], list[str]]:

@@ -3,12 +3,8 @@
 With a step h, a duration X becomes a multiple X' of h: ``"up"`` the next one, so that X <= X' <= X + h; ``"down"`` the
 last one, X - h <= X' <= X; ``"nearest"``, within h/2 of X.  X' is a function of X.  So an agent that sees true
 durations can round them up, play the plan of the model rounded up, and pay at most as much as in that model; an agent
-in the model rounded down can draw true durations to match.  Hence the minimal CVaR and the lowest expected cost of the
-true problem lie between those of the models rounded down and up; no total changes by more than h for each edge taken.
-
-A distribution without a longest duration is cut off only on request: with ``tail=q`` durations beyond the quantile
-1 - q count as that quantile, and durations below 0, if their probability is at most q, count as 0.  All of the above
-then holds except for runs with such a duration, at most 2q of the runs for each edge taken.
+in the model rounded down can draw true durations to match.  Hence the bounds that :func:`from_networkx` promises, with
+``tail=q`` except for the runs with a duration that was cut off: at most 2q of the runs for each edge taken.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -94,7 +90,14 @@ def from_networkx(
     if not isinstance(time, str):
         raise PrudentError(f"time is {time!r}; it must be the name of an edge attribute, a string")
     grid = Grid(step, rounding, tail)
-    chance = _chances(start)
+    wanted, given = "a probability, a number from 0 to 1", start.items() if isinstance(start, Mapping) else [(start, 1)]
+    chance = [
+        (node, as_number(f"the probability of start {node!r}", p, wanted, lambda x: 0 <= x <= 1)) for node, p in given
+    ]
+    if not any(p > 0 for _, p in chance):
+        raise PrudentError(
+            f"start is {start!r}; it must be a node, or {{node: probability}} with probabilities that sum to 1"
+        )
     last = list(goal) if isinstance(goal, list | set | frozenset) and goal not in graph else [goal]
     for what, nodes in (("start", [node for node, _ in chance]), ("goal", last)):
         for node in nodes:
@@ -116,36 +119,16 @@ def from_networkx(
         for _, target, *key, data in [] if node in goals else graph.edges(node, data=True, **keys):
             if target in leads:
                 where = f"edge {(node, target, *key)!r}"
-                times = durations(_time(data, time, where), grid, f"{time!r} of {where}")
+                if time not in data:
+                    some = ", ".join(map(repr, list(data)[:5])) or "none"
+                    raise PrudentError(
+                        f"{where} has no attribute {time!r}; it has {some}: name the one with the times as time="
+                    )
+                times = durations(data[time], grid, f"{time!r} of {where}")
                 found[(target, *key) if key else target] = [(p, target, t) for t, p in times]
         return found
 
     return build(first, actions, name=name, max_states=len(graph))
-
-
-def _chances(start: Any) -> list[tuple[Any, float]]:
-    """Return the nodes where a route may begin, each with its probability."""
-    if not isinstance(start, Mapping):
-        return [(start, 1.0)]
-    wanted = "a probability, a number from 0 to 1"
-    found = [
-        (node, as_number(f"the probability of start {node!r}", p, wanted, lambda x: 0 <= x <= 1))
-        for node, p in start.items()
-    ]
-    if not any(p > 0 for _, p in found):
-        raise PrudentError(
-            f"start is {start!r}; it must be a node, or {{node: probability}} with probabilities that sum to 1"
-        )
-    return found
-
-
-def _time(data: Mapping[str, Any], attribute: str, where: str) -> Any:
-    if attribute not in data:
-        some = ", ".join(map(repr, list(data)[:5])) or "none"
-        raise PrudentError(
-            f"{where} has no attribute {attribute!r}; it has {some}: name the one with the times as time="
-        )
-    return data[attribute]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ plado become PrudentError.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from heapq import heappop, heappush
 from io import StringIO
 from itertools import chain, product
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from prudent.errors import PrudentError, naming, needed
+from prudent.io.untrusted import utf8
 from prudent.models.build import build
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
@@ -30,105 +32,11 @@ NAMED = re.compile(r"\([^()]+\)|'[^']+'|\?[\w-]+")
 Answer = TypeVar("Answer")
 
 Fact = tuple[int, tuple[int, ...]]
-Operator = tuple[float, tuple[Fact, ...], tuple[Fact, ...]]
+Operator = tuple[float, set[Fact], Fact]
+"""An outcome's least cost, the facts it needs, and one that it adds."""
 
-
-class Relaxed:
-    """The lower bound for a search: h-max.
-
-    Every outcome of an action counts as an action of its own, and facts stay true once they are.  Each fact of the goal
-    then has a least cost at which it can be made true on its own.  The largest of these costs is at most the cost of
-    the cheapest run, hence at most the expected cost.
-    """
-
-    def __init__(self, task: Any, total: int) -> None:
-        self.task, self.total = task, total
-        self.operators = [] if task.num_derived_predicates else list(self._grounded())
-        self.using: dict[Fact, list[int]] = {}  # which operators need a fact
-        for number, (_, needs, _) in enumerate(self.operators):
-            for fact in needs:
-                self.using.setdefault(fact, []).append(number)
-
-    def least(self, state: Any) -> float:
-        """Return a lower bound on the least expected cost from a state; infinite if no goal can be reached."""
-        if self.task.num_derived_predicates:
-            return 0.0  # these are not relaxed
-        least = {fact: 0.0 for fact in self._true(state.atoms)}
-        queue: list[tuple[float, Fact]] = [(0.0, fact) for fact in least]
-        missing = [len(needs) for _, needs, _ in self.operators]
-
-        def add(price: float, adds: tuple[Fact, ...]) -> None:
-            for fact in adds:
-                if price < least.get(fact, inf):
-                    least[fact] = price
-                    heappush(queue, (price, fact))
-
-        for cost, needs, adds in self.operators:
-            if not needs:
-                add(cost, adds)
-        done = set[Fact]()
-        while queue:
-            price, fact = heappop(queue)
-            if fact in done:
-                continue
-            done.add(fact)
-            for number in self.using.get(fact, ()):
-                missing[number] -= 1
-                if missing[number] == 0:
-                    cost, _, adds = self.operators[number]
-                    add(price + cost, adds)
-        goal = (atom for atom in self.task.goal.condition.atoms if not atom.variables)
-        return max((least.get((atom.predicate, atom.args), inf) for atom in goal), default=0.0)
-
-    def _true(self, atoms: Any) -> Iterator[Fact]:
-        """Yield the facts of a state, with those that never change."""
-        first = len(self.task.predicates) - self.task.num_static_predicates
-        for i, arguments in chain(enumerate(atoms), enumerate(self.task.static_facts, first)):
-            yield from ((i, each) for each in arguments)
-
-    def _grounded(self) -> Iterator[Operator]:
-        """Yield each outcome of each ground action as an operator: its cost, the facts it needs, those it adds."""
-        from plado.semantics.grounder import Grounder
-        from plado.semantics.task import AddEffect
-
-        for number, ground in _read(lambda: Grounder(self.task).get_ground_actions()):
-            action = self.task.actions[number]
-            needs = tuple({(a.predicate, a.instantiate(ground).args) for a in action.precondition.atoms})
-            cost = self._least_cost(action)
-            for effect in action.effect.effects:
-                for _, outcome in effect.outcomes:
-                    for each in outcome:
-                        if isinstance(each.effect, AddEffect):
-                            yield from self._operator(cost, needs, each, ground)
-
-    def _operator(self, cost: float, needs: tuple[Fact, ...], each: Any, ground: tuple[int, ...]) -> Iterator[Operator]:
-        """Yield an effect that adds a fact; an effect on all objects adds it whatever else holds."""
-        atom = each.effect.atom
-        if not each.parameters and all(variable < len(ground) for variable, _ in atom.variables):
-            also = tuple((a.predicate, a.instantiate(ground).args) for a in each.condition.atoms)
-            yield cost, tuple({*needs, *also}), ((atom.predicate, atom.instantiate(ground).args),)
-            return
-        for objects in product(range(len(self.task.objects)), repeat=len(each.parameters)):
-            yield cost, needs, ((atom.predicate, atom.instantiate((*ground, *objects)).args),)
-
-    def _least_cost(self, action: Any) -> float:
-        """Return a lower bound on what an action costs: 0 where that depends on anything."""
-        if self.total < 0:
-            return 1.0
-        return sum(self._least_of(effect) for effect in action.effect.effects if not effect.parameters)
-
-    def _least_of(self, effect: Any) -> float:
-        """Return the least that the outcomes of one effect cost, as far as that is a number in any state."""
-        prices, rest = [], Fraction(1)
-        for chance, outcome in effect.outcomes:
-            prices.append(0.0)
-            rest -= getattr(chance, "value", 0)
-            for each in outcome:
-                paid = hasattr(each.effect, "fluent") and each.effect.fluent.function_id == self.total
-                if paid and not each.parameters and not any(vars(each.condition).values()):
-                    sign = {"Addition": 1, "Subtraction": -1}.get(type(each.effect.expr).__name__, 0)
-                    prices[-1] += sign * float(getattr(getattr(each.effect.expr, "rhs", None), "value", 0))
-        return min(prices, default=0.0) if rest <= 0 else 0.0
+ALWAYS: Fact = (-1, ())
+"""A fact that holds in every state, which every operator needs."""
 
 
 def model_of(raw: bytes, path: Path, *, problem: str | PathLike[str] | None = None) -> SSP:
@@ -151,7 +59,6 @@ class Problem:
             raise PrudentError(f"{path}: is a domain; give the file of its problem, too, with problem= (--problem)")
         domain, asked = _parsed(raw, path, Path(problem))
         self.name = Path(problem).stem
-        _check_asked(asked, domain, problem)
         with naming(path):
             self.task = _read(lambda: Task(domain, asked), [(path, raw.decode())])
             self._applicable = _read(lambda: ApplicableActionsGenerator(self.task))
@@ -162,7 +69,6 @@ class Problem:
         self._fixed = [dict(values) for values in self.task.initial_state.fluents]
         self._states: dict[str, Any] = {}
         self._path, self._text = path, raw.decode()
-        self._relaxed: Relaxed | None = None
         self.initial = self._named(self.task.initial_state)
 
     def _named(self, state: Any) -> str:
@@ -245,33 +151,89 @@ class Problem:
         return after, float(paid)
 
     def heuristic(self, name: str) -> float:
-        """Return a lower bound on the least expected cost from a state; infinite if no goal can be reached."""
-        if self._relaxed is None:
-            with naming(self._path), announce_if_long(f"grounding the actions of {self.name} ..."):
-                self._relaxed = Relaxed(self.task, self._total)
-        return self._relaxed.least(self._states[name])
+        """Return a lower bound on the least expected cost from a state, h-max; infinite if no goal can be reached.
+
+        Every outcome of an action counts as an action of its own, and facts stay true once they are.  Each fact of the
+        goal then has a least cost at which it can be made true on its own.  The largest of these costs is at most the
+        cost of the cheapest run, hence at most the expected cost.
+        """
+        if self.task.num_derived_predicates:
+            return 0.0  # these are not relaxed
+        operators, using = self._relaxed
+        state, first = self._states[name], len(self.task.predicates) - self.task.num_static_predicates
+        true = chain(enumerate(state.atoms), enumerate(self.task.static_facts, first))
+        least: dict[Fact, float] = {ALWAYS: 0.0, **{(i, each): 0.0 for i, facts in true for each in facts}}
+        queue = [(0.0, fact) for fact in least]
+        missing = [len(needs) for _, needs, _ in operators]
+        done = set[Fact]()
+        while queue:
+            price, fact = heappop(queue)
+            if fact in done:
+                continue
+            done.add(fact)
+            for number in using.get(fact, ()):
+                missing[number] -= 1
+                if missing[number] == 0:
+                    cost, _, added = operators[number]
+                    if price + cost < least.get(added, inf):
+                        least[added] = price + cost
+                        heappush(queue, (price + cost, added))
+        goal = (atom for atom in self.task.goal.condition.atoms if not atom.variables)
+        return max((least.get((atom.predicate, atom.args), inf) for atom in goal), default=0.0)
+
+    @cached_property
+    def _relaxed(self) -> tuple[list[Operator], defaultdict[Fact, list[int]]]:
+        """The operators for the lower bound, and which of them need a fact."""
+        with naming(self._path), announce_if_long(f"grounding the actions of {self.name} ..."):
+            operators, using = list(self._grounded()), defaultdict[Fact, list[int]](list)
+        for number, (_, needs, _) in enumerate(operators):
+            for fact in needs:
+                using[fact].append(number)
+        return operators, using
+
+    def _grounded(self) -> Iterator[Operator]:
+        """Yield an operator for each fact that an outcome of a ground action adds."""
+        from plado.semantics.grounder import Grounder
+        from plado.semantics.task import AddEffect
+
+        for number, ground in _read(lambda: Grounder(self.task).get_ground_actions()):
+            action = self.task.actions[number]
+            needs = {ALWAYS, *((a.predicate, a.instantiate(ground).args) for a in action.precondition.atoms)}
+            sure = (effect for effect in action.effect.effects if not effect.parameters)
+            cost = 1.0 if self._total < 0 else sum(self._least_of(effect) for effect in sure)
+            for effect in action.effect.effects:
+                for _, outcome in effect.outcomes:
+                    for each in outcome:
+                        if isinstance(each.effect, AddEffect):
+                            yield from self._operator(cost, needs, each, ground)
+
+    def _operator(self, cost: float, needs: set[Fact], each: Any, ground: tuple[int, ...]) -> Iterator[Operator]:
+        """Yield an effect that adds a fact; an effect on all objects adds it whatever else holds."""
+        atom = each.effect.atom
+        if not each.parameters and all(variable < len(ground) for variable, _ in atom.variables):
+            also = {(a.predicate, a.instantiate(ground).args) for a in each.condition.atoms}
+            yield cost, needs | also, (atom.predicate, atom.instantiate(ground).args)
+            return
+        for objects in product(range(len(self.task.objects)), repeat=len(each.parameters)):
+            yield cost, needs, (atom.predicate, atom.instantiate((*ground, *objects)).args)
+
+    def _least_of(self, effect: Any) -> float:
+        """Return the least that the outcomes of one effect cost: 0 where that depends on the state."""
+        prices, rest = [], Fraction(1)
+        for chance, outcome in effect.outcomes:
+            prices.append(0.0)
+            rest -= getattr(chance, "value", 0)
+            for each in outcome:
+                paid = hasattr(each.effect, "fluent") and each.effect.fluent.function_id == self._total
+                if paid and not each.parameters and not any(vars(each.condition).values()):
+                    sign = {"Addition": 1, "Subtraction": -1}.get(type(each.effect.expr).__name__, 0)
+                    prices[-1] += sign * float(getattr(getattr(each.effect.expr, "rhs", None), "value", 0))
+        return min(prices, default=0.0) if rest <= 0 else 0.0
 
     def _refuse(self, number: int, ground: tuple[int, ...], what: str) -> NoReturn:
         """Refuse an action, with the line of the domain where it stands."""
         line = _line_of_action(self._text, self.task.actions[number].name)
         raise PrudentError(f"line {line}: {self.task.dump_action(number, ground)} {what}")
-
-
-def _check_asked(asked: Any, domain: Any, problem: str | PathLike[str]) -> None:
-    """Refuse a problem of another domain, or one that is about other costs."""
-    if asked.domain_name != domain.name:
-        raise PrudentError(
-            f"{problem}: belongs to the domain {asked.domain_name!r}; the domain given is {domain.name!r}"
-        )
-    if asked.metric is None:
-        return
-    if asked.metric.direction == asked.metric.MAXIMIZE:
-        raise PrudentError(f"{problem}: maximises its metric; it must minimise (total-cost)")
-    if getattr(asked.metric.expression, "name", None) != "total-cost":
-        found = asked.metric.expression.dump(0)
-        raise PrudentError(
-            f"{problem}: minimises {found}; it must minimise (total-cost), to which actions add their costs"
-        )
 
 
 def _parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
@@ -283,7 +245,7 @@ def _parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
     from plado.pddl import Truth
 
     with naming(path):
-        text = _text(domain)
+        text = utf8(domain)
         found = _read(lambda: parse_domain(LookaheadStreamer(tokenize(text))))
         for action in found.actions:
             if _nested(action.effect):
@@ -293,7 +255,7 @@ def _parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
                 )
     content = read_bytes(problem)
     with naming(problem):
-        more = _text(content)
+        more = utf8(content)
         asked = _read(lambda: parse_problem(LookaheadStreamer(tokenize(more))))
         if asked.goal_reward is not None:
             raise PrudentError(
@@ -316,6 +278,16 @@ def _parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
 
     with naming(f"{path} and {problem}"):
         _read(check, [(path, text), (problem, more)])
+    with naming(problem):
+        if asked.domain_name != found.name:
+            raise PrudentError(f"belongs to the domain {asked.domain_name!r}; the domain given is {found.name!r}")
+        if asked.metric is not None and asked.metric.direction == asked.metric.MAXIMIZE:
+            raise PrudentError("maximises its metric; it must minimise (total-cost)")
+        if asked.metric is not None and getattr(asked.metric.expression, "name", None) != "total-cost":
+            minimised = asked.metric.expression.dump(0)
+            raise PrudentError(
+                f"minimises {minimised}; it must minimise (total-cost), to which actions add their costs"
+            )
     return found, asked
 
 
@@ -380,10 +352,3 @@ def _numbers_apart(effect: Any) -> Any:
             return effect
 
     return effect.simplify().traverse(Apart())
-
-
-def _text(content: bytes) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        raise PrudentError("not UTF-8 text") from None

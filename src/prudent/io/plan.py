@@ -5,7 +5,6 @@ the model's fingerprint and a digest of the prepared model are metadata.
 
 A digest can be forged, so it proves nothing.  Reading checks the type and range of every field, that the bounds do not
 contradict each other, every number of a state or an action against the model, and that the policy reaches a goal.
-Reading takes memory of at most 64 times the file's size plus 1 MiB, besides what preparing the model takes.
 """
 
 import json

@@ -69,17 +69,12 @@ LONGEST, DEEPEST = 100_000, 50
 """How long a property may become with its constants and labels in place, and how deeply these may be nested."""
 
 
-def check_rule(cost: object) -> str:
-    """Return the name of a rule, or refuse what is not one."""
-    if not isinstance(cost, str) or cost not in RULES:
+def check_rule(cost: Any, *, or_function: bool = False) -> Any:
+    """Return the name of a rule, or a function where that is allowed; refuse anything else."""
+    if not (or_function and callable(cost)) and (not isinstance(cost, str) or cost not in RULES):
         known = ", ".join(f"{name!r} ({meaning})" for name, meaning in RULES.items())
         raise PrudentError(f"cost is {cost!r}; it must be one of {known}")
     return cost
-
-
-def check_rule_or_function(cost: object) -> CostRule:
-    """Return the name of a rule, or a function; refuse what is neither."""
-    return cost if callable(cost) else check_rule(cost)
 
 
 def costs_of(rule: str, reward: Any) -> Any:
@@ -95,15 +90,7 @@ def cost_of(rule: CostRule, state: Hashable, action: Any, reward: Any, target: H
 
 
 def reward_property(text: str) -> tuple[str | None, str, bool]:
-    """Return the reward structure that a property names, or None; the label of its goals; whether it maximises.
-
-    Examples
-    --------
-    >>> reward_property('R{"time"}min=? [F "done"]')
-    ('time', 'done', False)
-    >>> reward_property('Rmax=? [F "done"]')
-    (None, 'done', True)
-    """
+    """Return the reward structure that a property names, or None; the label of its goals; whether it maximises."""
     found = SHAPE.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise PrudentError(
@@ -136,35 +123,26 @@ def drawn(first: IntArray, initial: Initial | None) -> tuple[Start, tuple[str, .
     return (first, np.full(n, 1 / n)), (note,) if n > 1 and initial is None else ()
 
 
-def started(model: SSP, initial: Initial | None, at: str = "") -> SSP:
-    """Return the model with runs that start in ``initial``; None leaves the start as it is.
-
-    Error messages begin with ``at``.
-    """
+def started(model: SSP, initial: Initial | None) -> SSP:
+    """Return the model with runs that start in ``initial``; None leaves the start as it is."""
     if initial is None:
         return model
     pairs = list(initial.items()) if isinstance(initial, Mapping) else [(initial, 1.0)]
     try:
-        first = [model.index(_numbered(model, state)) for state, _ in pairs]
+        if model.state_names is None:  # then a command gives their numbers as text
+            pairs = [(int(s) if isinstance(s, str) and s.isdecimal() else s, p) for s, p in pairs]
+        first = [model.index(state) for state, _ in pairs]
     except PrudentError as error:
         some = ", ".join(repr(model.state(s)) for s in model.initial_state[:STARTS])
         more = ", ..." if len(model.initial_state) > STARTS else ""
-        raise PrudentError(
-            f"{at}initial= (--initial): {error}; the initial states of the file are {some}{more}"
-        ) from None
+        raise PrudentError(f"initial= (--initial): {error}; the initial states of the file are {some}{more}") from None
     chance = np.array([p for _, p in pairs])
     chosen = replace(model, initial_state=np.array(first, dtype=np.int64), initial_probability=chance)
     object.__setattr__(chosen, "deviation", max(model.deviation, chosen.deviation))  # of the sums as the file has them
     return chosen
 
 
-def _numbered(model: SSP, state: Hashable) -> Hashable:
-    """Return the number that a command gives as text, if states have no names."""
-    plain = model.state_names is None and isinstance(state, str) and state.isdecimal()
-    return int(state) if plain else state  # type: ignore[call-overload]
-
-
-def named_file(asked: object) -> "tuple[PropertiesFile, str | None] | None":
+def referred(asked: object) -> "tuple[PropertiesFile, str | None] | None":
     """Return the file, and the name in it, that a property refers to; None if it is a property itself."""
     found = REFERENCE.fullmatch(asked) if isinstance(asked, str) else None
     if found is None:
@@ -199,60 +177,53 @@ class PropertiesFile:
 
     def chosen(self, name: str | None, value: Mapping[str, str], check: Callable[[str], object]) -> str:
         """Return the property of a name, or the only one not refused, given the values of constants as text."""
-        if name is not None:
-            if name not in self.text:
-                raise PrudentError(f"{self.path}: there is no property {printable(name)!r}; {self._listed(self.text)}")
-            return self._expanded(name, value)
-        fitting = []
-        for each in self.text:
-            text = self._open(each, value)[0]
-            with suppress(PrudentError):
-                check(text)
-                fitting.append(each)
-        if len(fitting) != 1:
-            found = "none of its properties asks" if not fitting else "several of its properties ask"
-            raise PrudentError(
-                f"{self.path}: {found} for a total cost until a goal; choose one with {self.path}:NAME; "
-                f"{self._listed(fitting or self.text)}"
-            )
-        return self._expanded(fitting[0], value)
-
-    def _listed(self, names: Iterable[str]) -> str:
-        shown = ", ".join(f"{printable(name)} ({printable(' '.join(self.text[name].split()))})" for name in names)
-        return f"its properties are {shown}" if shown else "it has no properties"
-
-    def _expanded(self, name: str, value: Mapping[str, str]) -> str:
+        if name is None:
+            fitting = []
+            for each in self.text:
+                text = self._open(each, value)[0]
+                with suppress(PrudentError):
+                    check(text)
+                    fitting.append(each)
+            if len(fitting) != 1:
+                found = "none of its properties asks" if not fitting else "several of its properties ask"
+                raise PrudentError(
+                    f"{self.path}: {found} for a total cost until a goal; choose one with {self.path}:NAME; "
+                    f"{self._listed(fitting or self.text)}"
+                )
+            name = fitting[0]
+        elif name not in self.text:
+            raise PrudentError(f"{self.path}: there is no property {printable(name)!r}; {self._listed(self.text)}")
         text, missing = self._open(name, value)
         if missing:
             raise left_undefined(f"{self.path}: property {printable(name)}", missing)
         return text
 
+    def _listed(self, names: Iterable[str]) -> str:
+        shown = ", ".join(f"{printable(name)} ({printable(' '.join(self.text[name].split()))})" for name in names)
+        return f"its properties are {shown}" if shown else "it has no properties"
+
     def _open(self, name: str, value: Mapping[str, str]) -> tuple[str, list[str]]:
         """Return a property with constants and labels in place, and the constants left undefined."""
-        missing: dict[str, None] = {}
-        known = {**self.value, **value}
+        text, at = self.text[name], f"{self.path}: property {printable(name)}"
+        missing, known = dict[str, None](), {**self.value, **value}
 
-        def put(text: str, depth: int) -> str:
-            def of(word: re.Match[str]) -> str:
-                label, constant = word[1], word[2]
-                inner = self.label.get(label) if label is not None else known.get(constant)
-                if label is None and inner is None and constant in self.kind:
-                    missing[constant] = None
-                return word[0] if inner is None else f"({put(inner, depth + 1)})"
+        def of(word: re.Match[str]) -> str:
+            label, constant = word[1], word[2]
+            inner = self.label.get(label) if label is not None else known.get(constant)
+            if label is None and inner is None and constant in self.kind:
+                missing[constant] = None
+            return word[0] if inner is None else f"({inner})"
 
-            if depth > DEEPEST:
-                raise PrudentError(
-                    f"{self.path}: property {printable(name)}: its constants or labels define each other in a cycle"
-                )
+        for _ in range(DEEPEST + 1):
             longer = WORD.sub(of, text)
+            if longer == text:
+                return text, list(missing)
             if len(longer) > LONGEST:
                 raise PrudentError(
-                    f"{self.path}: property {printable(name)} has more than {LONGEST:,} characters with its constants "
-                    "and labels in place; shorten these"
+                    f"{at} has more than {LONGEST:,} characters with its constants and labels in place; shorten these"
                 )
-            return longer
-
-        return put(self.text[name], 0), list(missing)
+            text = longer
+        raise PrudentError(f"{at}: its constants or labels define each other in a cycle")
 
 
 def left_undefined(what: str, missing: Sequence[str]) -> PrudentError:

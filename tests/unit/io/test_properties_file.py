@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from prudent import PrudentError
-from prudent.io.properties import PropertiesFile, named_file
+from prudent.io.properties import PropertiesFile, referred
 
 TEXT = """// Properties of a walk.
 const int k;
@@ -94,10 +94,10 @@ def test_what_has_no_end_is_left_for_storm_to_refuse(text):
 
 def test_only_a_path_is_one(tmp_path):
     (tmp_path / "walk.PCTL").write_text(TEXT)
-    found = named_file(f"{tmp_path}/walk.PCTL:a: b")
+    found = referred(f"{tmp_path}/walk.PCTL:a: b")
     assert found is not None
     assert found[1] == "a: b"
     for asked in ('R{"a.props:b"}min=? [F "x"]', 'Rmin=? [F "a.props"]', "energy", "", None, 5):
-        assert named_file(asked) is None
+        assert referred(asked) is None
     with pytest.raises(PrudentError, match=r"none.props: no such file"):
-        named_file("none.props:a")
+        referred("none.props:a")

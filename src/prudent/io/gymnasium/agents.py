@@ -1,48 +1,17 @@
 """Agents that play plans in Gymnasium environments, one at a time or many at once, and models as environments."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from prudent.errors import PrudentError, whole_number
 from prudent.io.gymnasium.tables import MODEL, GymnasiumModel, action_names, plain
-from prudent.io.properties import CostRule, check_rule_or_function, cost_of
+from prudent.io.properties import CostRule, check_rule, cost_of
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """How an environment is read: its observations and actions are names of the model, or numbers."""
-
-    model: SSP
-    rule: CostRule
-    number: dict[Hashable, int] | None = None  # of each action's name, as :func:`prudent.to_gymnasium` counts
-
-    def state(self, observation: Any, terminated: bool = False, taken: int = 0) -> Hashable:
-        if self.number is None:
-            name = plain(observation)
-            return self.model.state_at(name, terminated, taken) if isinstance(self.model, GymnasiumModel) else name
-        if not isinstance(observation, int | np.integer) or not 0 <= observation < self.model.n_states:
-            raise PrudentError(
-                f"the observation is {observation!r}; it must be the number of a state, the first of what reset() or "
-                "step() returned"
-            )
-        return self.model.state(int(observation))
-
-    def action(self, name: Hashable) -> Any:
-        return name if self.number is None else self.number[name]
-
-    def outcome(self, seen: Any, action: Any, step: tuple[Any, float, bool], taken: int) -> tuple[Hashable, float]:
-        (observation, reward, terminated), model = step, self.model
-        cost = float(cost_of(self.rule, plain(seen), action, reward, plain(observation)))
-        if self.number is None and isinstance(model, GymnasiumModel) and not terminated and taken == model.horizon:
-            cost += model.horizon_cost
-        return self.state(observation, terminated, taken), cost
 
 
 class EnvAgent:
@@ -64,8 +33,11 @@ class EnvAgent:
     (9.0, 0.0)
     """
 
-    def __init__(self, policy: BudgetPolicy, reading: _Reading, seed: Sequence[int]) -> None:
-        self._policy, self._reading, self._seed = policy, reading, list(seed)
+    def __init__(self, policy: BudgetPolicy, rule: CostRule, plays: bool, seed: Sequence[int]) -> None:
+        self._policy, self._model, self._rule, self._seed = policy, policy.prepared.model, rule, list(seed)
+        self._number: dict[Hashable, int] | None = None  # of each action's name, if the environment plays the model
+        if plays:
+            self._number = {name: i for i, name in enumerate(action_names(self._model))}
         self._agent: Agent | None = None
         self._observation: Any = None
         self._runs = self._taken = 0
@@ -77,9 +49,8 @@ class EnvAgent:
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> env = prudent.to_gymnasium(plan.model)
-        >>> agent = prudent.gymnasium_agent(plan, env)
+        >>> env = prudent.to_gymnasium(prudent.domains.figure_2())
+        >>> agent = prudent.gymnasium_agent(prudent.solve(env.model, alpha=0.1), env)
         >>> observation, info = env.reset(seed=0)
         >>> agent.start(observation)
         >>> agent
@@ -87,7 +58,7 @@ class EnvAgent:
         """
         own = np.random.SeedSequence([*self._seed, self._runs])  # for policies that draw; another for each run
         seed = int(own.generate_state(1, np.uint64)[0])
-        self._agent = self._policy.start(self._reading.state(observation), seed=seed)
+        self._agent = self._policy.start(self._state(observation), seed=seed)
         self._observation, self._runs, self._taken, self._truncated = observation, self._runs + 1, 0, False
 
     def observe(
@@ -108,23 +79,37 @@ class EnvAgent:
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> env = prudent.to_gymnasium(plan.model)
-        >>> agent = prudent.gymnasium_agent(plan, env)
+        >>> env = prudent.to_gymnasium(prudent.domains.figure_2())
+        >>> agent = prudent.gymnasium_agent(prudent.solve(env.model, alpha=0.1), env)
         >>> agent.start(env.reset(seed=0)[0])
         >>> agent.observe(*env.step(agent.action))
         >>> agent
         <EnvAgent in 1, spent 0, budget 9, next 2>
         """
-        agent, step, taken = self._run, (observation, reward, bool(terminated)), self._taken + 1
+        agent, model, taken = self._run, self._model, self._taken + 1
         if self.done:
             raise PrudentError("the run is over; call start() to begin another")
-        agent.observe(*self._reading.outcome(self._observation, self.action, step, taken), measured=measured)
+        cost = float(cost_of(self._rule, plain(self._observation), self.action, reward, plain(observation)))
+        if self._number is None and isinstance(model, GymnasiumModel) and not terminated and taken == model.horizon:
+            cost += model.horizon_cost
+        agent.observe(self._state(observation, bool(terminated), taken), cost, measured=measured)
         if terminated and not agent.done:
             raise PrudentError(
                 f"the environment ended the run in state {agent.state!r}, which is not a goal of the model"
             )
         self._observation, self._taken, self._truncated = observation, taken, bool(truncated)
+
+    def _state(self, observation: Any, terminated: bool = False, taken: int = 0) -> Hashable:
+        """Return the name of the state that an observation stands for."""
+        if self._number is None:
+            name = plain(observation)
+            return self._model.state_at(name, terminated, taken) if isinstance(self._model, GymnasiumModel) else name
+        if not isinstance(observation, int | np.integer) or not 0 <= observation < self._model.n_states:
+            raise PrudentError(
+                f"the observation is {observation!r}; it must be the number of a state, the first of what reset() or "
+                "step() returned"
+            )
+        return self._model.state(int(observation))
 
     @property
     def _run(self) -> Agent:
@@ -135,7 +120,9 @@ class EnvAgent:
     @property
     def action(self) -> Any:
         """The action to play now, as the environment takes it; None once the run is done."""
-        return None if self.done else self._reading.action(self._run.action)
+        if self.done:
+            return None
+        return self._run.action if self._number is None else self._number[self._run.action]
 
     @property
     def done(self) -> bool:
@@ -279,27 +266,11 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
 
     Examples
     --------
-    One environment:
-
     >>> import gymnasium, prudent
     >>> env = gymnasium.make("CliffWalking-v1")
     >>> plan = prudent.solve(prudent.from_gymnasium(env), alpha=0.1)
-    >>> agent = prudent.gymnasium_agent(plan, env)
-    >>> agent.start(env.reset(seed=0)[0])
-    >>> while not agent.done:
-    ...     agent.observe(*env.step(agent.action))
-    >>> agent.spent
-    13.0
-
-    A vector of them:
-
-    >>> envs = gymnasium.make_vec("CliffWalking-v1", num_envs=3)
-    >>> agents = prudent.gymnasium_agent(plan, envs)
-    >>> agents.start(envs.reset(seed=0)[0])
-    >>> for _ in range(30):
-    ...     agents.observe(*envs.step(agents.actions))
-    >>> agents.totals
-    [[13.0, 13.0], [13.0, 13.0], [13.0, 13.0]]
+    >>> prudent.gymnasium_agent(plan, env)
+    <EnvAgent before its first run>
     """
     policy = plan.policy if isinstance(plan, Plan) else plan
     if not isinstance(policy, BudgetPolicy):
@@ -308,23 +279,24 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
     if isinstance(env, type) or not callable(getattr(env, "reset", None)) or not callable(getattr(env, "step", None)):
         raise PrudentError(f"env is {env!r}; pass an environment, such as gymnasium.make returns")
     metadata = getattr(env, "metadata", None) or {}
-    reading = _reading(policy.prepared.model, metadata.get(MODEL), cost)
+    model, played = policy.prepared.model, metadata.get(MODEL)
+    about = policy, _rule(model, played, cost), played is not None and played == model.fingerprint
     if not hasattr(env, "num_envs"):
-        return EnvAgent(policy, reading, [seed])
+        return EnvAgent(*about, [seed])
     mode = metadata.get("autoreset_mode")
     if mode is None:
         raise PrudentError(
             "env is a vector whose metadata has no autoreset_mode; set it to when its environments reset themselves"
         )
-    agents = [EnvAgent(policy, reading, [seed, i]) for i in range(env.num_envs)]
+    agents = [EnvAgent(*about, [seed, i]) for i in range(env.num_envs)]
     return VectorAgent(agents, str(getattr(mode, "value", mode)))
 
 
-def _reading(model: SSP, played: str | None, cost: CostRule | None) -> _Reading:
-    rule = None if cost is None else check_rule_or_function(cost)
+def _rule(model: SSP, played: str | None, cost: CostRule | None) -> CostRule:
+    """Return how rewards become costs, for an environment that plays a model, of this fingerprint, or is unknown."""
+    rule: CostRule | None = None if cost is None else check_rule(cost, or_function=True)
     own: CostRule
-    plays = played is not None and played == model.fingerprint
-    if plays:
+    if played is not None and played == model.fingerprint:
         own, why = "negative reward", "env plays the plan's model, where rewards are minus costs"
     elif isinstance(model, GymnasiumModel):
         own, why = model.rule, f"the plan's model was made with {model.rule!r}"
@@ -335,10 +307,10 @@ def _reading(model: SSP, played: str | None, cost: CostRule | None) -> _Reading:
             f"{model!r} does not define how rewards become costs; make it with prudent.from_gymnasium, or give cost="
         )
     else:
-        own, why = rule, ""
+        return rule
     if rule is not None and rule != own:
         raise PrudentError(f"cost is {cost!r}, but {why}; leave it out")
-    return _Reading(model, own, {name: i for i, name in enumerate(action_names(model))} if plays else None)
+    return own
 
 
 def to_gymnasium(model: SSP, *, unavailable: str = "stay") -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.io.properties import CostRule, check_rule_or_function, cost_of
+from prudent.io.properties import CostRule, check_rule, cost_of
 from prudent.models.amend import amend
 from prudent.models.build import build
 from prudent.models.ssp import SSP
@@ -111,17 +111,11 @@ def from_gymnasium(
     >>> plan = prudent.solve(prudent.from_gymnasium(env), alpha=0.5)
     >>> round(-plan.expected, 4)                        # the highest probability of the goal, without a time limit
     0.8235
-    >>> agent = prudent.gymnasium_agent(plan, env)
-    >>> agent.start(env.reset(seed=1)[0])
-    >>> while not agent.done:
-    ...     agent.observe(*env.step(agent.action))
-    >>> agent.spent
-    -1.0
     """
-    rule = check_rule_or_function(cost)
+    rule = check_rule(cost, or_function=True)
     inner, limit = _looked_through(env)
     title = name or getattr(getattr(env, "spec", None), "id", None) or type(inner).__name__
-    first = _initial(inner, title) if initial is None else _given(initial)
+    first = _initial(initial, inner, title)
     table, ends = _reached(inner.P, list(first), title)
     if not ends:
         raise PrudentError(
@@ -192,7 +186,14 @@ def _looked_through(env: Any) -> tuple[Any, int | None]:
     return env, limit
 
 
-def _initial(env: Any, title: str) -> dict[Hashable, float]:
+def _initial(initial: Hashable | Mapping[Any, float] | None, env: Any, title: str) -> dict[Hashable, float]:
+    """Return the states where runs start, as they are given or else as the environment has them."""
+    if initial is not None:
+        try:
+            chances = initial.items() if isinstance(initial, Mapping) else [(initial, 1.0)]
+            return {plain(state): p for state, p in chances}
+        except TypeError:
+            raise PrudentError(f"initial is {initial!r}; it must be a state, or {{state: probability}}") from None
     chance = getattr(env, "initial_state_distrib", None)
     if chance is None:
         raise PrudentError(
@@ -209,14 +210,6 @@ def _initial(env: Any, title: str) -> dict[Hashable, float]:
             "initial=, the initial state or {state: probability}"
         )
     return {state: p for state, p in enumerate(given.astype(np.float64).tolist()) if p != 0}
-
-
-def _given(initial: Hashable | Mapping[Any, float]) -> dict[Hashable, float]:
-    try:
-        chances = initial.items() if isinstance(initial, Mapping) else [(initial, 1.0)]
-        return {plain(state): p for state, p in chances}
-    except TypeError:
-        raise PrudentError(f"initial is {initial!r}; it must be a state, or {{state: probability}}") from None
 
 
 def _reached(table: Any, first: list[Hashable], title: str) -> tuple[Table, set[Hashable]]:

@@ -3,12 +3,13 @@
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from numbers import Integral, Rational, Real
+from numbers import Rational
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from prudent.errors import PrudentError, needed
 from prudent.io.properties import left_undefined
@@ -20,23 +21,8 @@ DIGITS = 400
 NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?)")
 """A number as text, as the file would have it, or a fraction."""
 
-PARTS = re.compile(
-    r"^(?:const|formula)(?: \w+)? (?P<name>\w+)(?: = (?P<value>[^\n]*))?;$"
-    r'|^rewards(?: "(?P<reward>[^"]*)")?\n(?P<paid>.*?)^endrewards$'
-    r'|^label "(?P<label>[^"]*)" = (?P<states>[^\n]*);$',
-    re.MULTILINE | re.DOTALL,
-)
-"""Parts of a PRISM program, as Storm prints them, that count only where they are named; each has its own lines."""
-
 WORD = re.compile(r"[^\W\d]\w*")
 """A name in an expression."""
-
-
-class Kind(NamedTuple):
-    """The type of a constant, as Storm describes it."""
-
-    is_boolean: bool
-    is_integer: bool
 
 
 def define(described: Any, asked: Any, reward: str | None, constants: Mapping[str, Any], path: Path) -> tuple[Any, Any]:
@@ -45,100 +31,86 @@ def define(described: Any, asked: Any, reward: str | None, constants: Mapping[st
     Constants on which neither the model's behaviour nor the property nor its reward depends may be left out; Storm
     still requires a value for each, and any value is enough.
     """
-    place = str(path)
     known = {each.name: each for each in described.constants}
     undefined = [name for name, each in known.items() if not each.defined]
     for name in constants:
         if name not in known:
             left = f"leaves {', '.join(undefined)} undefined" if undefined else "has no undefined constants"
-            raise PrudentError(f"{place}: constants has {name}, but there is no such constant; the file {left}")
+            raise PrudentError(f"constants has {name}, but there is no such constant; the file {left}")
         if name not in undefined:
             raise PrudentError(
-                f"{place}: constants has {name}, but the file defines it as {known[name].definition}; leave it out"
+                f"constants has {name}, but the file defines it as {known[name].definition}; leave it out"
             )
     if not undefined:
         return described, asked
     missing = [name for name in undefined if name not in constants]
-    used = _used_names(described, path, str(asked.get_raw_formula()), reward) if missing else set()
+    used = _used_names(described, path, asked, reward) if missing else set()
     if missing := [name for name in missing if name in used]:
-        raise left_undefined(f"{place}: the file", missing)
-    chosen = {name: "true" if known[name].type.is_boolean else 1 for name in undefined} | dict(constants)
-    values = {name: value_of(known[name].type, name, value, place) for name, value in chosen.items()}
+        raise left_undefined("the file", missing)
+    kinds = {name: str(known[name].type) for name in undefined}
+    chosen = {name: "true" if kind == "bool" else 1 for name, kind in kinds.items()} | dict(constants)
+    values = {name: value_of(kinds[name], name, value) for name, value in chosen.items()}
     defined, instantiated = needed("stormpy", "storm").instantiate_constants(described, values, [asked])
     return defined, instantiated[0]
 
 
-def _used_names(described: Any, path: Path, asked: str, reward: str | None) -> set[str]:
-    """Return the names that a model's behaviour, a property and a reward structure depend on."""
+def _used_names(described: Any, path: Path, asked: Any, reward: str | None) -> set[str]:
+    """Return the names that a model's behaviour, a property and a reward structure depend on, by the model in JANI."""
     if hasattr(described, "global_variables"):
-        always, defined = _jani_names(path)
+        document = json.loads(read_bytes(path))
     else:
-        always, defined = _prism_names(str(described), reward)
-    found, new = set[str](), always | _words(asked)
-    while new:
-        found |= new
-        new = set[str]().union(*(defined.get(name, ()) for name in new)) - found
-    return found
-
-
-def _prism_names(text: str, reward: str | None) -> tuple[set[str], dict[str, set[str]]]:
-    """Return the names in a program's behaviour and in a reward structure, and those in each definition and label."""
-    defined: dict[str, set[str]] = {}
-    always = _words(PARTS.sub("", text))
-    for part in PARTS.finditer(text):
-        if part["paid"] is None:
-            name = part["label"] if part["name"] is None else part["name"]
-            defined.setdefault(name, set()).update(_words(part["states"] or part["value"] or ""))
-        elif (part["reward"] or "") == reward:
-            always |= _words(part["paid"])
-    return always, defined
-
-
-def _jani_names(path: Path) -> tuple[set[str], dict[str, set[str]]]:
-    """Return the names in a model's behaviour, and those in each constant and in what transient variables become."""
-    document = json.loads(read_bytes(path))
+        described, (asked,) = described.to_jani([asked])
+        with tempfile.TemporaryDirectory(prefix="prudent-") as folder:
+            needed("stormpy.io", "storm").export_jani_to_file(f"{folder}/model.jani", described, compact=True)
+            document = json.loads(read_bytes(Path(folder) / "model.jani"))
     variables = [each for part in (document, *document["automata"]) for each in part.get("variables", ())]
     transient = {each["name"] for each in variables if each.get("transient")}
-    defined: dict[str, set[str]] = {}
-    always: set[str] = set()
+    used: dict[str, set[str]] = {}  # the names in each constant and function, and in what transient variables become
 
     def walk(node: Any, into: set[str]) -> None:
         if isinstance(node, str):
-            into |= _words(node)
+            into.update(WORD.findall(node))
         elif isinstance(node, list):
             for each in node:
                 walk(each, into)
         elif isinstance(node, dict):
             set_here = node.get("name" if node.get("transient") else "ref")
             if isinstance(set_here, str) and set_here in transient:
-                into = defined.setdefault(set_here, set())
+                into = used.setdefault(set_here, set())
             for name, each in node.items():
                 if name not in ("ref", "name"):  # these are no uses
                     walk(each, into)
 
-    for constant in document.get("constants", ()):
-        walk(constant.get("value"), defined.setdefault(constant["name"], set()))
-    walk({name: part for name, part in document.items() if name not in ("constants", "properties")}, always)
-    return always, defined
+    for part in (*document.pop("constants", ()), *document.pop("functions", ())):
+        walk(part, used.setdefault(part["name"], set()))
+    document.pop("properties", None)
+    new = {reward, f"rewardmodel_{reward}"} if reward else {"default_reward_model"}  # as Storm calls it in JANI
+    walk([document, str(asked.get_raw_formula())], new)
+    found = set[str]()
+    while new:
+        found |= new
+        new = set[str]().union(*(used.get(name, ()) for name in new)) - found
+    return found
 
 
-def _words(text: str) -> set[str]:
-    return set(WORD.findall(text))
-
-
-def value_of(kind: Any, name: str, value: Any, place: str) -> Any:
+def value_of(kind: str, name: str, value: Any) -> Any:
     """Return a value, a number from Python or text from a command, as the constant's type requires."""
-    at = f"{place}: constant {name} is {_shown(value)}; it must be"
-    if kind.is_boolean:
+    at = f"constant {name} is {_shown(value)}; it must be"
+    if kind == "bool":
         text = str(value).lower()
         if text not in ("true", "false"):
             raise PrudentError(f"{at} true or false")
         return text == "true"
     try:
-        number = _fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
+        given = value if isinstance(value, Rational) else str(value).strip()  # 0.1 means a tenth, as in the file
+        if isinstance(given, str | bool) and not NUMBER.fullmatch(str(given)):  # Python would take 1_0 for 10
+            raise ValueError
+        if isinstance(given, str) and "/" not in given and abs(Decimal(given).adjusted()) > DIGITS:
+            raise ValueError  # it would take forever
+        number = Fraction(given)
+    except (ValueError, ZeroDivisionError, InvalidOperation):
         raise PrudentError(f"{at} a number") from None
-    if not kind.is_integer:
+    if kind != "int":
         low, high = sys.float_info.min, sys.float_info.max  # where doubles are exact to their last digit
         long = max(abs(number.numerator), number.denominator) >= 10**DIGITS
         if long or not (number == 0 or low <= abs(number) <= high):
@@ -157,18 +129,3 @@ def _shown(value: Any) -> str:
     except ValueError:  # Python's limit on the digits of a whole number
         return "a number of thousands of digits"
     return text if len(text) <= 60 else f"{text[:60]}..."
-
-
-def _fraction(value: Any) -> Fraction:
-    if isinstance(value, str):
-        text = value.strip()
-        if not NUMBER.fullmatch(text):  # Python would take 1_0 for 10
-            raise ValueError
-        if "/" not in text and abs(Decimal(text).adjusted()) > DIGITS:  # which would take forever
-            raise ValueError
-        return Fraction(text)
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError
-    if isinstance(value, Integral | Rational):
-        return Fraction(value)
-    return Fraction(repr(float(value)))  # 0.1 means a tenth, as it does in the file

@@ -15,26 +15,17 @@ total cost of every run stays the same, while runs have more steps.  Several ini
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from prudent.errors import PrudentError, naming, printable
+from prudent.errors import PrudentError, naming, needed, printable
 from prudent.io.properties import Initial
 from prudent.io.storm.constants import define
 from prudent.io.storm.model import SILENT, convert, listening, refuse_unfit
-from prudent.io.storm.properties import (
-    OUTSIDE,
-    chosen,
-    means_are_harmless,
-    named_reward,
-    names_of,
-    out_of_file,
-    reward_of,
-    transient_names,
-)
+from prudent.io.storm.properties import OUTSIDE, chosen, means_are_harmless, named_reward, names_of, reward_of
 from prudent.io.untrusted import gunzipped
 from prudent.models.rows import FloatArray, IntArray, merge_outcomes, owner, starts
 from prudent.models.ssp import SSP
@@ -59,18 +50,14 @@ def read(
     initial: Initial | None = None,
 ) -> SSP:
     """Read a model in PRISM's language or JANI."""
-    place = str(path)
     check_plain(path)
-    with listening(place) as stormpy:
+    with listening(str(path)) as stormpy:
         if path.name.lower().endswith(".jani"):
             described, properties = stormpy.parse_jani_model(path)
         else:
             described, properties = _program(stormpy, path), []
-        names, given = names_of(described, place), {} if constants is None else constants
-        if not isinstance(given, Mapping):
-            raise PrudentError(f"{place}: constants is {constants!r}; it must be {{name: value}}")
-        property, given = out_of_file(property, given, names, described)
-        asked = chosen(property, names, properties, described)
+        names = names_of(described)
+        asked, given = chosen(property, names, constants, properties, described)
         described, asked = define(described, asked, reward_of(asked, names).reward, given, path)
         wanted = reward_of(asked, names)
         options = stormpy.BuilderOptions([asked], stormpy.io.SymbolicModelDescription(described))
@@ -80,19 +67,26 @@ def read(
         options.set_add_overlapping_guards_label()
         options.set_scale_and_lift_transition_rewards(means_are_harmless(wanted, names))
         model = stormpy.build_model(described, options=options)
+        refuse_unfit(model)
         if OUTSIDE in model.labeling.get_labels():
             options.set_add_out_of_bounds_state(False)
             options.set_exploration_checks()  # they name the place; exact, since they require sums of exactly 1
             stormpy.build_model[stormpy.Rational](described, options=options)
-            raise PrudentError(f"{place}: a variable leaves its bounds; fix the update, or widen the bounds")
-        return convert(model, wanted, place, path.name.split(".")[0], transient_names(described), initial)
+            raise PrudentError("a variable leaves its bounds; fix the update, or widen the bounds")
+        return convert(model, wanted, path.name.split(".")[0], initial, names.transient)
 
 
 def read_explicit(path: Path, *, property: str | None = None, initial: Initial | None = None) -> SSP:
     """Read a model in Storm's explicit format, DRN, plain or gzipped."""
-    place = str(path)
-    with listening(place) as stormpy, _plain(path) as plain:
-        _refuse_hollow(plain, place)
+    packed = path.name.lower().endswith(".gz")
+    with naming(path):
+        content = gunzipped(read_bytes(path), "inflate it first and give the .drn file") if packed else b""
+    with listening(str(path)) as stormpy, _copied(content, "model.drn") if packed else nullcontext(path) as plain:
+        head, size = read_bytes(plain, HEAD), plain.stat().st_size
+        for what, number in re.findall(rb"@nr_(states|choices)\s+(\d+)", head):
+            if len(number) > DIGITS or int(number) > size:  # Storm would allocate all of it
+                shown = number[:DIGITS].decode()
+                raise PrudentError(f"declares {shown} {what.decode()}, more than its {size} bytes can hold")
         options = stormpy.io.DirectEncodingParserOptions()
         options.build_choice_labeling = True
         try:
@@ -101,7 +95,7 @@ def read_explicit(path: Path, *, property: str | None = None, initial: Initial |
             if "@nr_choices" not in str(error):
                 raise
             model = stormpy.build_model_from_drn(plain)  # older files lack the number of actions to name
-        return _converted(model, property, place, path.name.split(".")[0], initial)
+        return _converted(model, property, path.name.split(".")[0], initial)
 
 
 def from_storm(model: Any, property: Any = None, *, initial: Initial | None = None, name: str = "model") -> SSP:
@@ -127,8 +121,11 @@ def from_storm(model: Any, property: Any = None, *, initial: Initial | None = No
     >>> prudent.from_storm(die, 'R{"coin_flips"}min=? [F "done"]')
     <SSP model: 13 states, 7 actions, 14 outcomes>
     """
+    needed("stormpy", "storm")
+    if not hasattr(model, "is_sparse_model"):
+        raise PrudentError(f"model is a {type(model).__name__}; it must be a sparse DTMC or MDP that stormpy built")
     with listening("model"):
-        return _converted(model, property, "model", name, initial)
+        return _converted(model, property, name, initial)
 
 
 @contextmanager
@@ -140,25 +137,20 @@ def _copied(content: bytes | bytearray, name: str) -> Iterator[Path]:
         yield path
 
 
-@contextmanager
-def _plain(path: Path) -> Iterator[Path]:
-    """Yield the path of a file as it is, or of its content if it is gzipped."""
-    if not path.name.lower().endswith(".gz"):
-        yield path
-        return
-    with naming(path):
-        content = gunzipped(read_bytes(path), "inflate it first and give the .drn file")
-    with _copied(content, "model.drn") as copy:
-        yield copy
-
-
 def _program(stormpy: Any, path: Path) -> Any:
-    """Return a program in PRISM's language; name an undeclared variable, which Storm names only in its log."""
+    """Return a program in PRISM's language, an MDP if it has no model type, as in PRISM.
+
+    An undeclared variable, which Storm names only in its log, is named.
+    """
     try:
         return stormpy.parse_prism_program(path)
     except RuntimeError as error:
         if "expecting <model type>" in str(error):
-            return _untyped(stormpy, path, error)
+            with _copied(b"mdp " + read_bytes(path), path.name) as typed:
+                try:
+                    return stormpy.parse_prism_program(typed)
+                except RuntimeError as other:  # in the first line, columns and text are not the file's
+                    raise error if "error at 1:" in str(other) else other from None
         if str(error) != SILENT:
             raise
         text = re.sub("//.*", "", read_bytes(path).decode(errors="replace"))
@@ -168,35 +160,17 @@ def _program(stormpy: Any, path: Path) -> Any:
                 line = text.count("\n", 0, found.start()) + 1
                 remedy = "declare it, or fix the name"
                 raise PrudentError(
-                    f"{path}: line {line} sets {printable(found[1])}, a variable that is not declared; {remedy}"
+                    f"line {line} sets {printable(found[1])}, a variable that is not declared; {remedy}"
                 ) from None
         raise
 
 
-def _untyped(stormpy: Any, path: Path, error: RuntimeError) -> Any:
-    """Return the program of a file without a model type: an MDP, as in PRISM."""
-    with _copied(b"mdp " + read_bytes(path), path.name) as typed:
-        try:
-            return stormpy.parse_prism_program(typed)
-        except RuntimeError as other:  # in the first line, columns and text are not the file's
-            raise error if "error at 1:" in str(other) else other from None
-
-
-def _refuse_hollow(path: Path, place: str) -> None:
-    """Refuse an explicit file that declares more than its bytes can hold: Storm would allocate all of it."""
-    head, size = read_bytes(path, HEAD), path.stat().st_size
-    for what, number in re.findall(rb"@nr_(states|choices)\s+(\d+)", head):
-        if len(number) > DIGITS or int(number) > size:
-            shown = number[:DIGITS].decode()
-            raise PrudentError(f"{place}: declares {shown} {what.decode()}, more than its {size} bytes can hold")
-
-
-def _converted(model: Any, property: Any, place: str, name: str, initial: Initial | None) -> SSP:
-    refuse_unfit(model, place)
-    names = names_of(model, place)
+def _converted(model: Any, property: Any, name: str, initial: Initial | None) -> SSP:
+    refuse_unfit(model)
+    names = names_of(model)
     if not hasattr(property, "get_raw_formula"):
-        property = chosen(out_of_file(property, {}, names)[0], names)
-    return convert(model, named_reward(property, names), place, name, initial=initial)
+        property, _ = chosen(property, names)
+    return convert(model, named_reward(property, names), name, initial)
 
 
 def content_of(model: SSP) -> bytes:

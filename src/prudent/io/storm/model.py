@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from prudent.errors import ModelError, PrudentError, needed, printable
-from prudent.io.properties import NEGATED, Initial, drawn, started, traps
+from prudent.errors import PrudentError, naming, needed, printable
+from prudent.io.properties import Initial, drawn, traps
 from prudent.io.umb.archive import SIZES, Arrays, unpacked
-from prudent.io.umb.names import state_names
 from prudent.io.umb.read import WHERE, TransitionSystem
-from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
 
@@ -59,9 +58,8 @@ def listening(place: str) -> Iterator[Any]:
     before = developer.get_log_level()
     developer.set_log_level(developer.LogLevel.OFF)
     try:
-        yield stormpy
-    except ModelError as error:
-        raise ModelError([f"{place}: {problem}" for problem in error.problems]) from None
+        with naming(place):
+            yield stormpy
     except PrudentError:
         raise
     except (RuntimeError, ValueError, IndexError, stormpy.exceptions.StormError) as error:
@@ -86,55 +84,42 @@ def _said(error: Exception) -> str:
     return " ".join(line for line in lines if line not in ("", "^"))
 
 
-def convert(
-    model: Any,
-    wanted: TotalReward,
-    place: str,
-    name: str,
-    hidden: Sequence[str] = (),
-    initial: Initial | None = None,
-) -> SSP:
+def convert(model: Any, wanted: TotalReward, name: str, initial: Initial | None, hidden: Sequence[str] = ()) -> SSP:
     """Return a sparse DTMC or MDP as an SSP, with some variables left out of state names; call it while listening."""
-    refuse_unfit(model, place)
     truth = needed("stormpy", "storm").model_checking(model, wanted.goal, only_initial_states=False)
     is_goal = np.zeros(model.nr_states, dtype=bool)
     is_goal[np.fromiter(truth.get_truth_values_vector(), dtype=np.int64)] = True
     if not is_goal.any():
-        raise PrudentError(f"{place}: there is no goal: no state satisfies {wanted.goal}")
+        raise PrudentError(f"there is no goal: no state satisfies {wanted.goal}")
     first = np.array(list(model.initial_states), dtype=np.int64)
     if len(first) == 0:
-        raise PrudentError(f"{place}: has no initial state; it must have at least one")
+        raise PrudentError("has no initial state; it must have at least one")
     if len(first) > 1 and initial is None and wanted.over:
         raise PrudentError(
-            f"{place}: property {printable(wanted.text)} asks for the {wanted.over} over {len(first):,} initial "
+            f"property {printable(wanted.text)} asks for the {wanted.over} over {len(first):,} initial "
             "states; a plan is for one initial state, fixed or drawn: choose it with initial= (--initial), or leave "
             "out the filter"
         )
     start, notes = drawn(first, initial)
-    arrays = _arrays(model, hidden)
-    graph = TransitionSystem(arrays)
-    names = state_names(arrays, graph.n_states, graph.n_states)
-    stuck = np.flatnonzero(graph.is_goal & ~is_goal)
-    if len(stuck):
-        where = stuck[0] if names is None else names[stuck[0]]
-        raise PrudentError(f"{place}: state {where!r} has no actions and is not a goal; a dead end must lead to itself")
+    graph = TransitionSystem(_arrays(model, hidden))
     cost = _costs(wanted, graph, WHERE)
-    for s in _mixed(model, ~is_goal, wanted, graph)[:1]:
-        where = s if names is None else names[s]
-        raise PrudentError(
-            f"{place}: in state {where!r} of this DTMC several commands are enabled, and Storm takes the mean of "
-            "their rewards; make their guards disjoint"
-        )
-    if wanted.most:
-        cost, notes = 0.0 - cost, (*notes, NEGATED)  # without negative zeros
-    found = graph.model(~is_goal, cost, start, names, name, notes)
-    found = started(found, initial, f"{place}: ")
+    found = graph.model(~is_goal, cost, start, name, notes, most=wanted.most, initial=initial)
+    for s in np.flatnonzero(graph.is_goal & ~is_goal)[:1]:
+        raise PrudentError(f"state {found.state(s)!r} has no actions and is not a goal; a dead end must lead to itself")
+    if model.model_type.name == "DTMC" and model.labeling.contains_label(OVERLAP):
+        paid = _costs(wanted, graph, ("choices",))
+        for s in model.labeling.get_states(OVERLAP):  # Storm draws one of the commands: another risk
+            if not is_goal[s] and paid[graph.arc_start[s]] != 0:
+                raise PrudentError(
+                    f"in state {found.state(s)!r} of this DTMC several commands are enabled, and Storm takes the mean "
+                    "of their rewards; make their guards disjoint"
+                )
     if wanted.most and len(stuck := traps(found)):
-        raise PrudentError(_endless(model, found, stuck, wanted, place))
+        raise PrudentError(_endless(model, found, stuck, wanted))
     return found
 
 
-def _endless(model: Any, found: SSP, stuck: IntArray, wanted: TotalReward, place: str) -> str:
+def _endless(model: Any, found: SSP, stuck: IntArray, wanted: TotalReward) -> str:
     """Return why a maximal reward until a goal is undefined if runs can get stuck, and which goal would fix it."""
     missed, goals = set(stuck.tolist()), set(np.flatnonzero(found.is_goal).tolist())
     labels = {label: set(model.labeling.get_states(label)) for label in sorted(model.labeling.get_labels())}
@@ -143,26 +128,24 @@ def _endless(model: Any, found: SSP, stuck: IntArray, wanted: TotalReward, place
         fitting.append(f"({str(found.state(stuck[0])).replace(', ', ' & ')})")
     offer = f"[F {wanted.goal} | {fitting[0]}]" if fitting else "give such states a label, and name it after F"
     return (
-        f"{place}: property {printable(wanted.text)} asks for the maximal reward until a goal, which is undefined: "
+        f"property {printable(wanted.text)} asks for the maximal reward until a goal, which is undefined: "
         f"from state {found.state(stuck[0])!r} runs never reach one; if runs end there, make that a goal, too: {offer}"
     )
 
 
-def refuse_unfit(model: Any, place: str) -> None:
+def refuse_unfit(model: Any) -> None:
     """Refuse what is not a sparse DTMC or MDP with numbers as probabilities."""
-    if not hasattr(model, "is_sparse_model"):
-        raise PrudentError(f"{place} is a {type(model).__name__}; it must be a sparse DTMC or MDP that stormpy built")
     if not model.is_sparse_model:
-        raise PrudentError(f"{place}: is a symbolic model; build it with Storm's sparse engine")
+        raise PrudentError("is a symbolic model; build it with Storm's sparse engine")
     if (kind := model.model_type.name) not in ("DTMC", "MDP"):
-        raise PrudentError(f"{place}: is of type {kind}; {ONLY}")
+        raise PrudentError(f"is of type {kind}; {ONLY}")
     if model.supports_parameters or model.supports_uncertainty:
         found = "parameters" if model.supports_parameters else "intervals"
-        raise PrudentError(f"{place}: has {found} for probabilities; they must be numbers")
+        raise PrudentError(f"has {found} for probabilities; they must be numbers")
 
 
 def _arrays(model: Any, hidden: Sequence[str]) -> Arrays:
-    """Return the arrays of a model, with some variables left out."""
+    """Return the arrays of a model; hidden variables, and Storm's own without information, become padding."""
     io = needed("stormpy.io", "storm")
     options = io.UmbExportOptions()
     options.compression = io.CompressionMode.NO_COMPRESSION
@@ -175,30 +158,16 @@ def _arrays(model: Any, hidden: Sequence[str]) -> Arrays:
         arrays.index["transition-system"]["#choice-actions"] = 0
     valuations = arrays.index.get("valuations", {})
     told = False
-    for kind in valuations.get("states", {}).get("classes", []):
-        kind["variables"] = [_padded(each, hidden) for each in kind["variables"]]
-        told |= any("name" in each for each in kind["variables"])
+    for variables in (kind["variables"] for kind in valuations.get("states", {}).get("classes", [])):
+        for i, each in enumerate(variables):
+            name, idle = each.get("name", ""), each.get("lower", 0) == each.get("upper", 1)
+            if name in hidden or name == OUTSIDE_BIT or (name.startswith(LOCATION) and idle):
+                kind = each["type"]
+                variables[i] = {"padding": kind.get("size", SIZES[kind["type"]]) + each.get("is-optional", False)}
+        told |= any("name" in each for each in variables)
     if not told:
         valuations.pop("states", None)
     return arrays
-
-
-def _padded(variable: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
-    """Return a variable, or padding of its size if it is hidden, or Storm's own and without information."""
-    name, idle = variable.get("name"), variable.get("lower", 0) == variable.get("upper", 1)
-    if name is None or not (name in hidden or name == OUTSIDE_BIT or (name.startswith(LOCATION) and idle)):
-        return variable
-    kind = variable["type"]
-    return {"padding": kind.get("size", SIZES[kind["type"]]) + variable.get("is-optional", False)}
-
-
-def _mixed(model: Any, acting: BoolArray, wanted: TotalReward, graph: TransitionSystem) -> IntArray:
-    """Return the states of a chain where Storm draws one of several commands and pays their mean: another risk."""
-    if model.model_type.name != "DTMC" or not model.labeling.contains_label(OVERLAP):
-        return np.empty(0, dtype=np.int64)
-    mixed = np.fromiter(model.labeling.get_states(OVERLAP), dtype=np.int64)
-    mixed = mixed[acting[mixed]]
-    return np.asarray(mixed[_costs(wanted, graph, ("choices",))[graph.arc_start[mixed]] != 0])
 
 
 def _costs(wanted: TotalReward, graph: TransitionSystem, where: Iterable[str]) -> FloatArray:

@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from prudent.errors import PrudentError, printable
-from prudent.io.properties import COST, GOAL, named_file
-from prudent.io.storm.constants import WORD, Kind, value_of
+from prudent.io.properties import COST, GOAL, referred
+from prudent.io.storm.constants import WORD, value_of
 from prudent.io.storm.model import OVERLAP, TotalReward, listening
 
 LISTED = 20
@@ -45,22 +45,12 @@ class Names:
     labels: Sequence[str]
     rewards: Sequence[str]  # "" is one without a name
     variable: str = ""  # a whole number, for a condition where there are no labels
-    place: str = "model"  # how messages name the model
     constants: Collection[str] = ()
     only_reward: str = ""  # the one that a property may leave unnamed though Storm would not find it
-
-    def at(self, asked: object) -> str:
-        """Return how messages about a property begin."""
-        return f"{self.place}: property {printable(asked)}"
+    transient: Sequence[str] = ()  # variables of JANI that are no part of its states: rewards and labels
 
     def offer(self, asked: str = "") -> str:
-        """Return the known names, and properties in these names that are close to what was asked.
-
-        Examples
-        --------
-        >>> print(Names(["home", "lost"], ["energy"]).offer('R{"energi"}max=? [F "home"]'))  # doctest: +ELLIPSIS
-        labels: "home", "lost"; rewards: "energy"; give property='R{"energy"}min=? [F "home"]' (--property) for ...
-        """
+        """Return the known names, and properties in these names that are close to what was asked."""
         words = re.findall(r'"([^"]*)"', asked)
         goal = f'"{_nearest([*words, GOAL], self.labels)}"'
         if not self.labels and self.variable:
@@ -98,37 +88,39 @@ def means_are_harmless(wanted: TotalReward, names: Names) -> bool:
     if set(WORD.findall(wanted.reward)) <= set(names.constants):
         return True
     raise PrudentError(
-        f"{names.at(wanted.text)}: its reward is an expression, and Storm would take the mean "
+        f"property {printable(wanted.text)}: its reward is an expression, and Storm would take the mean "
         "over the outcomes of an action; assign the expression to a transient variable, and name that variable"
     )
 
 
-def out_of_file(
-    property: Any, constants: Mapping[str, Any], names: Names, described: Any = None
+def chosen(
+    property: Any, names: Names, constants: Any = None, properties: Sequence[Any] = (), described: Any = None
 ) -> tuple[Any, Mapping[str, Any]]:
-    """Return a property, taken out of its file if it is in one, and the constants that are left for the model."""
-    found = named_file(property)
-    if found is None:
-        return property, constants
-    file, name = found
-    kinds = {each: Kind(kind == "bool", kind == "int") for each, kind in file.kind.items() if each in constants}
-    value = {each: str(value_of(kind, each, constants[each], names.place)).lower() for each, kind in kinds.items()}
-    left = {each: given for each, given in constants.items() if each not in kinds or each in names.constants}
-    return file.chosen(name, value, lambda text: _parsed(text, names, described)), left
+    """Return the property that is asked for, and the constants that are left for the model.
 
-
-def chosen(property: Any, names: Names, properties: Sequence[Any] = (), described: Any = None) -> Any:
-    """Return the property that is asked for: one of the file's own by its name or because it fits, or a text."""
-    called = [each for each in properties if each.get_name() == property]
-    own = _fitting(properties, names) if property is None else called
-    return own[0] if len(own) == 1 else _parsed(_usual(names, own) if property is None else property, names, described)
+    It is one of the model file's own, by its name or because it fits, or a text, which may be in a file of properties.
+    """
+    given = {} if constants is None else constants
+    if not isinstance(given, Mapping):
+        raise PrudentError(f"constants is {constants!r}; it must be {{name: value}}")
+    if (found := referred(property)) is not None:
+        file, name = found
+        own = {each: kind for each, kind in file.kind.items() if each in given}
+        value = {each: str(value_of(kind, each, given[each])).lower() for each, kind in own.items()}
+        given = {each: given[each] for each in given if each not in own or each in names.constants}
+        property = file.chosen(name, value, lambda text: _parsed(text, names, described))
+    fitting = [each for each in properties if each.get_name() == property]
+    if property is None:
+        fitting = _fitting(properties, names)
+        property = _usual(names, fitting) if len(fitting) != 1 else None
+    return fitting[0] if len(fitting) == 1 else _parsed(property, names, described), given
 
 
 def _parsed(text: Any, names: Names, described: Any) -> Any:
     """Return the one property in a text, in the language of PRISM's properties; refuse one that plans are not for."""
     if not isinstance(text, str):
-        raise PrudentError(f"{names.place}: property is {text!r}; it must be text; {names.offer()}")
-    at, said = names.at(text), text
+        raise PrudentError(f"property is {text!r}; it must be text; {names.offer()}")
+    at, said = f"property {printable(text)}", text
     if names.only_reward:
         said = UNNAMED.sub(f'R{{"{names.only_reward}"}}', text, count=1)
     try:
@@ -149,7 +141,9 @@ def named_reward(asked: Any, names: Names) -> TotalReward:
     for brace, name in re.findall(r'(\{?)"([^"]*)"', text):
         what, known = ("reward", names.rewards) if brace else ("label", (*names.labels, *STORMS_OWN))
         if name not in known:
-            raise PrudentError(f'{names.at(text)}: there is no {what} "{printable(name)}"; {names.offer(text)}')
+            raise PrudentError(
+                f'property {printable(text)}: there is no {what} "{printable(name)}"; {names.offer(text)}'
+            )
     return wanted
 
 
@@ -158,7 +152,7 @@ def reward_of(asked: Any, names: Names) -> TotalReward:
     formula = asked.get_raw_formula()
     path: Any = getattr(formula, "subformula", None)
     kind = type(formula).__name__
-    at, offer = names.at(formula), names.offer(str(formula))
+    at, offer = f"property {printable(formula)}", names.offer(str(formula))
     if found := BUDGET.match(str(formula)):
         budget = found[1] if found[1].isdecimal() else "BUDGET"
         raise PrudentError(
@@ -233,30 +227,25 @@ def _usual(names: Names, fitting: Sequence[Any]) -> str:
         found = f'no reward structure is called "{COST}"'
     else:
         found = f'there is no label "{GOAL}"'
-    raise PrudentError(f"{names.place}: {found}; choose goals and costs with property= (--property); {names.offer()}")
+    raise PrudentError(f"{found}; choose goals and costs with property= (--property); {names.offer()}")
 
 
-def names_of(model: Any, place: str) -> Names:
+def names_of(model: Any) -> Names:
     """Return the names in a program, a JANI model or a built model."""
     constants = {each.name for each in getattr(model, "constants", ())}
     if hasattr(model, "global_variables"):
         kind = {each.name: each.expression_variable for each in model.global_variables}
-        transient = transient_names(model)
+        transient = [each.name for each in model.global_variables if each.is_transient]
         labels = [name for name in transient if kind[name].has_boolean_type()]
         rewards = [name for name in transient if name not in labels]
         lasting = [name for name in kind if kind[name].has_integer_type() and name not in transient]
         only = rewards[0] if len(rewards) == 1 else ""
-        return Names(labels, rewards, (lasting or [""])[0], place, constants, only)
+        return Names(labels, rewards, (lasting or [""])[0], constants, only, transient)
     if hasattr(model, "labeling"):
         labels = sorted(model.labeling.get_labels())
         own = [each for each in labels if each not in STORMS_OWN] or labels
-        return Names(own, sorted(model.reward_models), place=place)
+        return Names(own, sorted(model.reward_models))
     variables = [each.name for module in model.modules for each in module.integer_variables]
     variables += [each.name for each in model.global_integer_variables]
     labels, rewards = ([each.name for each in found] for found in (model.labels, model.reward_models))
-    return Names(labels, rewards, (variables or [""])[0], place, constants)
-
-
-def transient_names(model: Any) -> list[str]:
-    """Return the variables of a JANI model that are no part of its states: rewards and labels."""
-    return [each.name for each in getattr(model, "global_variables", ()) if each.is_transient]
+    return Names(labels, rewards, (variables or [""])[0], constants)

@@ -41,9 +41,6 @@ INTERVAL = "-interval"
 BITS = 2**16
 """The most bits of a fraction."""
 
-EXACT = 2**53
-"""Whole numbers up to this are exact as doubles, so the quotient of two of them is rounded only once."""
-
 
 def unpacked(raw: bytes) -> dict[str, memoryview]:
     """Return the members of an archive by name, each without a copy; refuse damaged or odd archives."""
@@ -62,10 +59,12 @@ def unpacked(raw: bytes) -> dict[str, memoryview]:
         if header.type in (tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME):
             extended = _extended(bytes(view[at : at + size]), header.type)
         elif header.type in tarfile.REGULAR_TYPES and header.type != tarfile.GNUTYPE_SPARSE:
-            name, extended = _safe(name), {}
-            if name in found:
+            plain = name.removeprefix("./")
+            if "\0" in plain or "\\" in plain or any(part in ("", ".", "..") for part in plain.split("/")):
+                raise PrudentError(f"{called!r}: is not the name of a member; {WANTED}")
+            if plain in found:
                 raise PrudentError(f"{called}: appears twice")
-            found[name] = view[at : at + size]
+            found[plain], extended = view[at : at + size], {}
         elif header.type == tarfile.DIRTYPE:
             extended = {}
         elif header.type != tarfile.XGLTYPE:
@@ -112,14 +111,6 @@ def _inflated(raw: bytes) -> bytes:
     if not machine.eof or machine.unused_data.strip(b"\0"):
         raise PrudentError(f"cannot be unpacked: it {'has data after its end' if machine.eof else 'is cut short'}")
     return content
-
-
-def _safe(name: str) -> str:
-    """Return the name of a member; refuse one that would lead out of a folder."""
-    plain = name.removeprefix("./")
-    if "\0" in plain or "\\" in plain or any(part in ("", ".", "..") for part in plain.split("/")):
-        raise PrudentError(f"{printable(name, LONGEST)!r}: is not the name of a member; {WANTED}")
-    return plain
 
 
 def _extended(content: bytes, kind: bytes) -> dict[str, str]:
@@ -188,35 +179,35 @@ class Arrays:
             raise PrudentError(f"{name}: has bits set after the first {n:,}")
         return every[:n]
 
-    def numbers(self, name: str, n: int, kind: Any, at: str) -> FloatArray | None:
-        """Return n numbers of a type that the index gives, as the nearest doubles; None where they are left out."""
-        given = checked(checked(kind, dict, at).get("type"), str, f"{at}.type")
+    def numbers(self, name: str, n: int, kind: Any, at: str, *, intervals: bool = False) -> FloatArray | None:
+        """Return n numbers of a type that the index gives, as the nearest doubles; None where they are left out.
+
+        If they may be intervals and are, there are two numbers for each: its lower end, then its upper end.
+        """
+        full = checked(checked(kind, dict, at).get("type"), str, f"{at}.type")
+        given, ends = (full.removesuffix(INTERVAL), 2) if intervals and full.endswith(INTERVAL) else (full, 1)
         if given not in NUMBERS:
-            hint = ": only probabilities may be intervals" if given.endswith(INTERVAL) else ""
-            raise PrudentError(f"{at}.type is {shown(given)}; it must be {' or '.join(NUMBERS)}{hint}")
-        size = checked(kind.get("size", SIZES[given]), int, f"{at}.size")
+            hint = ": only probabilities may be intervals" if full.endswith(INTERVAL) else ""
+            raise PrudentError(f"{at}.type is {shown(full)}; it must be {' or '.join(NUMBERS)}{hint}")
+        size, odd = divmod(checked(kind.get("size", ends * SIZES[given]), int, f"{at}.size"), ends)
+        if odd:
+            raise PrudentError(f"{at}.size is {shown(kind['size'])}; an interval has two ends of equal size")
         if size != SIZES[given] and (given != "rational" or size <= 0 or size % 128 or size > BITS):
             wanted = str(SIZES[given]) if given != "rational" else f"a multiple of 128, up to {BITS:,}"
             raise PrudentError(f"{at}.size is {shown(size)}; it must be {wanted}, for {given} numbers")
-        if given != "rational":
-            plain = self._plain(name, n, {"double": "<f8", "int": "<i8", "uint": "<u8"}[given])
+        plain = self._plain(name, ends * n * (size // 64), {"double": "<f8", "int": "<i8"}.get(given, "<u8"))
+        if plain is None or given != "rational":
             return None if plain is None else plain.astype(np.float64)
-        words = self._plain(name, n * (size // 64), "<u8")
-        return None if words is None else _quotients(words.reshape(n, size // 64), name)
-
-    def intervals(self, name: str, n: int, kind: Any, at: str) -> tuple[FloatArray, FloatArray] | None:
-        """Return the lower and upper ends of n intervals; None if they are left out, or their type is of numbers."""
-        given = checked(checked(kind, dict, at).get("type"), str, f"{at}.type")
-        if given.removesuffix(INTERVAL) not in NUMBERS or given in NUMBERS:
-            return None
-        ends = {"type": given.removesuffix(INTERVAL)}
-        if "size" in kind:
-            size = checked(kind["size"], int, f"{at}.size")
-            if size % 2:
-                raise PrudentError(f"{at}.size is {shown(size)}; an interval has two ends of equal size")
-            ends["size"] = size // 2
-        found = self.numbers(name, 2 * n, ends, at)
-        return None if found is None else (found[::2].copy(), found[1::2].copy())
+        value, half, raw = np.empty(ends * n), size // 16, plain.tobytes()  # a signed numerator, then a denominator
+        for i, at_byte in enumerate(range(0, len(raw), 2 * half)):
+            above, below = raw[at_byte : at_byte + half], raw[at_byte + half : at_byte + 2 * half]
+            try:
+                value[i] = int.from_bytes(above, "little", signed=True) / int.from_bytes(below, "little")
+            except ZeroDivisionError:
+                raise PrudentError(f"{name}: entry {i:,} has the denominator 0") from None
+            except OverflowError:
+                raise PrudentError(f"{name}: entry {i:,} is too large for a floating-point number") from None
+        return value
 
     def strings(self, folder: str, n: int) -> list[str] | None:
         """Return the n strings of a folder; None where they are left out."""
@@ -228,9 +219,6 @@ class Arrays:
         raw = bytes(self.members[member])
         start = self.starts(mapping, n, len(raw)).tolist()
         try:
-            if raw.isascii():
-                text = raw.decode()
-                return [text[first:last] for first, last in pairwise(start)]
             return [raw[first:last].decode() for first, last in pairwise(start)]
         except UnicodeDecodeError as error:
             raise PrudentError(f"{member}: holds a string that is not UTF-8 text: {error.reason}") from None
@@ -263,23 +251,6 @@ class Arrays:
                 f"{printable(name, 100)}: has {len(member):,} bytes; it must have {n} entries of {size} bytes"
             )
         return np.frombuffer(member, dtype=dtype)
-
-
-def _quotients(words: NDArray[np.uint64], name: str) -> FloatArray:
-    """Return fractions, a signed numerator and a denominator of equal size each, as the nearest doubles."""
-    half = words.shape[1] // 2
-    if not words[:, half:].any(axis=1).all():
-        raise PrudentError(f"{name}: entry {int(words[:, half:].any(axis=1).argmin()):,} has the denominator 0")
-    above, below = words[:, 0].astype(np.int64), words[:, half]
-    value = above / np.maximum(below, 1)
-    plain = (above >= -EXACT) & (above <= EXACT) & (below <= EXACT) & (half == 1)
-    for i in np.flatnonzero(~plain).tolist():
-        numerator = int.from_bytes(words[i, :half].tobytes(), "little", signed=True)
-        try:
-            value[i] = numerator / int.from_bytes(words[i, half:].tobytes(), "little")
-        except OverflowError:
-            raise PrudentError(f"{name}: entry {i:,} is too large for a floating-point number") from None
-    return value
 
 
 def bit_array(value: NDArray[np.bool_]) -> bytes:

@@ -7,11 +7,10 @@ the state follows, ``send#1`` or ``#1``.  If that name is taken, the next free n
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.errors import PrudentError
 from prudent.io.umb.archive import SIZES, Arrays
@@ -34,46 +33,38 @@ def state_names(arrays: Arrays, n_named: int, n_states: int) -> list[str] | None
         return found
     texts = _texts(arrays, checked(valuations["states"], dict, "index.json: valuations.states"), n_states)[:n_named]
     times = Counter(texts)
-    free = _Unique({(0, text) for text, n in times.items() if n == 1}, " #")
-    return [text if times[text] == 1 else free.name(0, text, s) for s, text in enumerate(texts)]
+    return _unique(texts, [0] * len(texts), range(len(texts)), [times[text] > 1 for text in texts], " #")
 
 
 def action_names(arrays: Arrays, n_actions: int, n_choices: int, first: IntArray) -> list[str] | None:
     """Return the name of every choice, given which is the first of its state; None where none has an action."""
     if n_actions == 0:
         return None
-    action = arrays.numbers_below("actions/choices/values.bin", n_choices, n_actions, "<u4")
+    action = arrays.numbers_below("actions/choices/values.bin", n_choices, n_actions, "<u4").tolist()
     strings = arrays.strings("actions/choices", n_actions)
-    used, action = np.unique(action, return_inverse=True)
-    label = [f"a{i}" if strings is None else strings[i] for i in used.tolist()]
-    names = np.array([*label, ""], dtype=object)[action].tolist()
-    unlabelled = len(used) > 0 and int(used[0]) == 0 and label[0] == ""  # the first action, where it has no name
-    number: dict[str, int] = {}
-    called = np.array([number.setdefault(each, len(number)) for each in label], dtype=np.int64)[action]
-    _, which, times = np.unique(first * len(used) + called, return_inverse=True, return_counts=True)
-    numbered = (times[which] > 1) | (unlabelled & (action == 0))
-    others = np.flatnonzero(np.isin(first, first[numbered]) & ~numbered).tolist()
-    owner, free = first.tolist(), _Unique({(int(first[c]), names[c]) for c in others}, "#")
-    for c in np.flatnonzero(numbered).tolist():
-        names[c] = free.name(owner[c], names[c], c - owner[c])
-    return list(names)
+    names, owner = [f"a{i}" if strings is None else strings[i] for i in action], first.tolist()
+    unlabelled = strings is not None and strings[0] == ""  # the first action, where it has no name
+    times = Counter(zip(owner, names, strict=True))
+    again = [
+        times[c] > 1 or (unlabelled and i == 0) for c, i in zip(zip(owner, names, strict=True), action, strict=True)
+    ]
+    return _unique(names, owner, (np.arange(n_choices) - first).tolist(), again, "#")
 
 
-class _Unique:
-    """Makes names unique by numbers, given the names that are taken."""
-
-    def __init__(self, taken: set[tuple[int, str]], mark: str) -> None:
-        self._taken, self._mark = taken, mark
-        self._next: dict[tuple[int, str], int] = {}  # all numbers below are taken, so none is tried twice
-
-    def name(self, owner: int, text: str, number: int) -> str:
-        """Return the text with this number, or with the next one that is free among the owner's names."""
-        number = max(number, self._next.get((owner, text), 0))
-        while (owner, name := f"{text}{self._mark}{number}") in self._taken:
-            number += 1
-        self._taken.add((owner, name))
-        self._next[owner, text] = number + 1
-        return name
+def _unique(names: list[str], owner: list[int], number: Sequence[int], again: list[bool], mark: str) -> list[str]:
+    """Return names unique for each owner: those that come again with their number, or the next that is free."""
+    taken = {(o, name) for o, name, more in zip(owner, names, again, strict=True) if not more}
+    free: dict[tuple[int, str], int] = {}  # all numbers below are taken, so none is tried twice
+    found = []
+    for o, text, n, more in zip(owner, names, number, again, strict=True):
+        name, at = text, max(n, free.get((o, text), 0))
+        if more:
+            while (o, name := f"{text}{mark}{at}") in taken:
+                at += 1
+            taken.add((o, name))
+            free[o, text] = at + 1
+        found.append(name)
+    return found
 
 
 def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
@@ -93,7 +84,6 @@ def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
     wanted = sum(count * (width // 8) for count, width in zip(counts, widths, strict=True))
     if len(raw) != wanted:
         raise PrudentError(f"{FOLDER}/valuations.bin: has {len(raw):,} bytes; by the index it must have {wanted}")
-    data = np.frombuffer(raw, dtype=np.uint8)
     size = np.array([width // 8 if count else 0 for width, count in zip(widths, counts, strict=True)], dtype=np.int64)
     last = np.cumsum(size[kind])
     members = np.split(np.argsort(kind, kind="stable"), np.cumsum(counts)[:-1])
@@ -101,8 +91,8 @@ def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
     room = 64 * sum(map(len, arrays.members.values())) + 2**20  # for all names together, from an archive of this size
     for fields, width, states in zip(classes, size.tolist(), members, strict=True):
         if len(states):
-            rows = data[(last[states] - width)[:, None] + np.arange(width)]
-            columns = [_column(rows, field, strings, len(states)) for field in fields if field[0] is not None]
+            rows = [bytes(raw[end - width : end]) for end in last[states].tolist()]
+            columns = [_column(rows, field, strings) for field in fields if field[0] is not None]
             room -= sum(sum(map(len, column)) + 2 * len(column) for column in columns)
             if room < 0:
                 raise PrudentError(
@@ -145,19 +135,13 @@ def _fields(about: Any, at: str) -> Iterator[Field]:
         bit += size + optional
 
 
-def _column(rows: NDArray[np.uint8], field: Field, strings: list[str] | None, n: int) -> list[str]:
+def _column(rows: list[bytes], field: Field, strings: list[str] | None) -> list[str]:
     """Return the values of one variable as texts; each different value is looked at once."""
     name, kind, size, optional, offset, first = field
-    begin, end = first // 8, -(-(first + size + optional) // 8)
-    bits = np.unpackbits(rows[:, begin:end], axis=1, bitorder="little")[:, first - 8 * begin :][:, : size + optional]
-    packed = np.packbits(bits, axis=1, bitorder="little")
-    raw, width = packed.tobytes(), packed.shape[1]
-    keys = [raw[i : i + width] for i in range(0, n * width, width)]
-    text = {
-        key: f"{name}={_text(int.from_bytes(key, 'little'), kind, size, optional, offset, strings)}"
-        for key in set(keys)
-    }
-    return [text[key] for key in keys]
+    part, mask = slice(first // 8, -(-(first + size + optional) // 8)), (1 << size + optional) - 1
+    bits = [int.from_bytes(row[part], "little") >> first % 8 & mask for row in rows]
+    text = {each: f"{name}={_text(each, kind, size, optional, offset, strings)}" for each in set(bits)}
+    return [text[each] for each in bits]
 
 
 def _text(bits: int, kind: str, size: int, optional: bool, offset: int, strings: list[str] | None) -> str:

@@ -11,9 +11,6 @@ A model that is written and read again is the same to the last bit.  Goals get a
 belong to choices if all outcomes of each action cost the same, so that Storm can bound them, else to branches.  Storm
 merges branches of a choice that lead to one state, and allows one initial state.  Where a model needs more, states
 labelled as auxiliary pass the run on.  A model with one action in each state is written as a Markov chain.
-
-Files are not trusted.  Reading one takes time and memory in proportion to its size; for a packed file that is the
-size of its content, at most 200 times the file plus 16 MiB.
 """
 
 from collections.abc import Iterable
@@ -23,18 +20,7 @@ from typing import Any
 import numpy as np
 
 from prudent.errors import PrudentError, naming
-from prudent.io.properties import (
-    COST,
-    GOAL,
-    NEGATED,
-    Initial,
-    Start,
-    drawn,
-    named_file,
-    reward_property,
-    started,
-    traps,
-)
+from prudent.io.properties import COST, GOAL, NEGATED, Initial, Start, drawn, referred, reward_property, started, traps
 from prudent.io.umb.archive import Arrays, unpacked
 from prudent.io.umb.names import action_names, state_names
 from prudent.io.umb.write import AUXILIARY
@@ -58,44 +44,81 @@ WHERE = ("states", "choices", "branches")
 
 def parse(raw: bytes, path: Path, property: str | None = None, initial: Initial | None = None) -> SSP:
     """Return the model in a file's bytes; refuse anything that is not exactly one model."""
-    if (found := named_file(property)) is not None:
+    if (found := referred(property)) is not None:
         property = found[0].chosen(found[1], {}, reward_property)
     reward, label, most = (None, GOAL, False) if property is None else reward_property(property)
     with naming(path):
-        return _model(Arrays(unpacked(raw)), reward, label, path.name.split(".")[0], most, initial)
+        arrays = Arrays(unpacked(raw))
+        graph = TransitionSystem(arrays)
+        n_states = n_real = graph.n_states
+        goal, cost = _labelled(arrays, label, n_states), _costs(arrays, reward, graph)
+        start, notes = drawn(_initial(arrays, n_states), initial)
+        if AUXILIARY in arrays.index["annotations"]["aps"]:
+            auxiliary = _labelled(arrays, AUXILIARY, n_states)
+            if (auxiliary & goal).any() or cost[auxiliary[graph.outcome_state]].any():
+                raise _strange(auxiliary)
+            n_real -= int(auxiliary.sum())
+            start, graph.successor = _passed_on(auxiliary, n_real, start, graph)
+        acting = ~goal[:n_real]
+        for s in np.flatnonzero(acting & graph.is_goal[:n_real])[:1]:
+            raise PrudentError(
+                f"state-to-choices.bin: state {s} has no choices, and lacks the label {label!r} of goals"
+            )
+        model = graph.model(acting, cost, start, path.name.split(".")[0], notes, most=most, initial=initial)
+        for s in traps(model)[:1] if most else ():
+            raise PrudentError(
+                f"the maximal total reward is undefined: from state {model.state(s)!r} runs never reach a goal; if "
+                f"runs end there, give such states the label {label!r}, too"
+            )
+        return model
 
 
 class TransitionSystem(Rows):
     """The states, choices and branches of an archive, as states, actions and outcomes."""
 
     def __init__(self, arrays: Arrays) -> None:
-        self.arrays, self.system = arrays, arrays.index["transition-system"]
-        sizes = (arrays.count(self.system, f"#{what}") for what in ("states", "choices", "branches"))
+        if arrays.count(arrays.index, "format-version") not in VERSIONS:
+            found = shown(arrays.index["format-version"])
+            raise PrudentError(f"index.json: format-version is {found}; this release reads {VERSIONS[-1]}")
+        system = checked(arrays.index.get("transition-system"), dict, "index.json: transition-system")
+        wrong = "only fully observed, discrete-time Markov chains and decision processes can be read"
+        if system.get("time") != "discrete":
+            raise PrudentError(f"index.json: time is {shown(system.get('time'))}; {wrong}")
+        for name, most in (("#players", 1), ("#observations", 0)):
+            if arrays.count(system, name) > most:
+                raise PrudentError(f"index.json: {name} is {system[name]}; {wrong}")
+        if "branch-probability-type" not in system:
+            raise PrudentError(f"index.json: there is no branch-probability-type; {wrong}")
+        self.arrays, self.bounds = arrays, None
+        sizes = (arrays.count(system, f"#{what}") for what in ("states", "choices", "branches"))
         n_states, n_choices, n_branches = sizes
         member, at = "branch-to-probability.bin", "index.json: branch-probability-type"
-        kind = self.system.get("branch-probability-type")
-        bounds = arrays.intervals(member, n_branches, kind, at)
-        probability = arrays.numbers(member, n_branches, kind, at) if bounds is None else bounds[0]
+        probability = arrays.numbers(member, n_branches, system["branch-probability-type"], at, intervals=True)
         if probability is None:  # read first: its size bounds the arrays made for members that are left out
             raise PrudentError(f"{member} is missing")
-        self.probability, self.bounds = probability, bounds
         self.outcome_start = arrays.starts("choice-to-branches.bin", n_choices, n_branches)
         self.action_start = arrays.starts("state-to-choices.bin", n_states, n_choices)
         self.successor = arrays.numbers_below("branch-to-target.bin", n_branches, n_states)
-        if bounds is not None:
-            self.probability = self._between(member, *bounds)
+        if len(probability) > n_branches:
+            self.bounds = probability[::2].copy(), probability[1::2].copy()
+            probability = self._between(member, *self.bounds)
+        self.probability = probability
+        several = np.diff(self.action_start)
+        if system["#players"] == 0 and (several > 1).any():
+            s = int(several.argmax())
+            raise PrudentError(
+                f"state-to-choices.bin: state {s} has {several[s]} choices; it must have one, since #players is 0"
+            )
 
     def _between(self, member: str, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return probabilities within intervals: in each choice, the same share of the way from low to high."""
-        if not ((low >= 0) & (low <= high) & (high <= 1)).all():
-            o = int(np.argmin((low >= 0) & (low <= high) & (high <= 1)))
+        for o in np.flatnonzero(~((low >= 0) & (low <= high) & (high <= 1)))[:1]:
             raise PrudentError(
                 f"{member}: entry {o:,} is from {low[o]:g} to {high[o]:g}; 0 <= low <= high <= 1 must hold"
             )
         choice = self.outcome_action
         least, most = (np.bincount(choice, ends, self.n_actions) for ends in (low, high))
-        if not ((least <= 1 + SUM_TOLERANCE) & (most >= 1 - SUM_TOLERANCE)).all():
-            c = int(np.argmin((least <= 1 + SUM_TOLERANCE) & (most >= 1 - SUM_TOLERANCE)))
+        for c in np.flatnonzero(~((least <= 1 + SUM_TOLERANCE) & (most >= 1 - SUM_TOLERANCE)))[:1]:
             ends = f"from {least[c]:g} to {most[c]:g}"
             raise PrudentError(f"{member}: the intervals of choice {c:,} allow sums {ends}; they must allow 1")
         width = most - least
@@ -120,81 +143,36 @@ class TransitionSystem(Rows):
         acting: BoolArray,
         cost: FloatArray,
         start: Start,
-        names: list[str] | None,
         name: str,
-        notes: tuple[str, ...] = (),
+        notes: tuple[str, ...],
+        *,
+        most: bool,
+        initial: Initial | None,
     ) -> SSP:
-        """Return the model of the first ``len(acting)`` states; those that do not act are goals."""
+        """Return the model of the first ``len(acting)`` states, of which those that do not act are goals.
+
+        If ``most``, rewards are maximised.
+        """
         kept = np.append(acting, np.zeros(self.n_states - len(acting), dtype=bool))[self.action_state]
         taken = kept[self.outcome_action]
-        n_labels = self.arrays.count(self.system, "#choice-actions")
+        n_labels = self.arrays.count(self.arrays.index["transition-system"], "#choice-actions")
         actions = action_names(self.arrays, n_labels, self.n_actions, self.action_start[:-1][self.action_state])
-        return SSP(
+        sets = () if self.bounds is None else (BETWEEN,)
+        model = SSP(
             action_start=offsets(np.where(acting, np.diff(self.action_start)[: len(acting)], 0)),
             outcome_start=offsets(np.diff(self.outcome_start)[kept]),
             probability=self.probability[taken],
             successor=self.successor[taken],
-            cost=cost[taken],
+            cost=0.0 - cost[taken] if most else cost[taken],  # without negative zeros
             initial_state=start[0],
             initial_probability=start[1],
-            state_names=names,
+            state_names=state_names(self.arrays, len(acting), self.n_states),
             action_names=None if actions is None else [actions[c] for c in np.flatnonzero(kept).tolist()],
             name=name,
-            notes=notes,
+            notes=(*notes, *sets, *((NEGATED,) if most else ())),
             intervals=None if self.bounds is None else Intervals(*(ends[taken] for ends in self.bounds)),
         )
-
-
-def _model(
-    arrays: Arrays, reward: str | None, label: str, name: str, most: bool = False, initial: Initial | None = None
-) -> SSP:
-    _check_system(arrays)
-    graph = TransitionSystem(arrays)
-    n_states = n_real = graph.n_states
-    n_choices = np.diff(graph.action_start)
-    if graph.system["#players"] == 0 and (n_choices > 1).any():
-        s = int(n_choices.argmax())
-        raise PrudentError(
-            f"state-to-choices.bin: state {s} has {n_choices[s]} choices; it must have one, since #players is 0"
-        )
-    goal, cost = _labelled(arrays, label, n_states), _costs(arrays, reward, graph)
-    start, notes = drawn(_initial(arrays, graph.system, n_states), initial)
-    if graph.bounds is not None:
-        notes = (*notes, BETWEEN)
-    if AUXILIARY in arrays.index["annotations"]["aps"]:
-        auxiliary = _labelled(arrays, AUXILIARY, n_states)
-        if (auxiliary & goal).any() or cost[auxiliary[graph.outcome_state]].any():
-            raise _strange(auxiliary)
-        n_real -= int(auxiliary.sum())
-        start, graph.successor = _passed_on(auxiliary, n_real, start, graph)
-    acting = ~goal[:n_real]
-    for s in np.flatnonzero(acting & (n_choices[:n_real] == 0))[:1]:
-        raise PrudentError(f"state-to-choices.bin: state {s} has no choices, and lacks the label {label!r} of goals")
-    if most:
-        cost, notes = 0.0 - cost, (*notes, NEGATED)  # without negative zeros
-    model = started(graph.model(acting, cost, start, state_names(arrays, n_real, n_states), name, notes), initial)
-    for s in traps(model)[:1] if most else ():
-        raise PrudentError(
-            f"the maximal total reward is undefined: from state {model.state(s)!r} runs never reach a goal; if runs "
-            f"end there, give such states the label {label!r}, too"
-        )
-    return model
-
-
-def _check_system(arrays: Arrays) -> None:
-    """Refuse a file whose index does not describe a Markov chain or decision process."""
-    if arrays.count(arrays.index, "format-version") not in VERSIONS:
-        found = shown(arrays.index["format-version"])
-        raise PrudentError(f"index.json: format-version is {found}; this release reads {VERSIONS[-1]}")
-    system = checked(arrays.index.get("transition-system"), dict, "index.json: transition-system")
-    wrong = "only fully observed, discrete-time Markov chains and decision processes can be read"
-    if system.get("time") != "discrete":
-        raise PrudentError(f"index.json: time is {shown(system.get('time'))}; {wrong}")
-    for name, most in (("#players", 1), ("#observations", 0)):
-        if arrays.count(system, name) > most:
-            raise PrudentError(f"index.json: {name} is {system[name]}; {wrong}")
-    if "branch-probability-type" not in system:
-        raise PrudentError(f"index.json: there is no branch-probability-type; {wrong}")
+        return started(model, initial)
 
 
 def _labelled(arrays: Arrays, label: str, n_states: int) -> BoolArray:
@@ -219,9 +197,9 @@ def _costs(arrays: Arrays, reward: str | None, graph: TransitionSystem) -> Float
     return graph.costs(folder, about.get("type"), f"{folder}: type", applies)
 
 
-def _initial(arrays: Arrays, system: dict[str, Any], n_states: int) -> IntArray:
+def _initial(arrays: Arrays, n_states: int) -> IntArray:
     initial = np.flatnonzero(arrays.bits("state-is-initial.bin", n_states))
-    declared = arrays.count(system, "#initial-states")
+    declared = arrays.count(arrays.index["transition-system"], "#initial-states")
     if len(initial) != declared or declared == 0:
         wanted = "the two must be equal, and at least 1"
         raise PrudentError(

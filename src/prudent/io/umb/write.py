@@ -1,7 +1,6 @@
 """Models as UMB archives; :mod:`prudent.io.umb.read` describes them."""
 
 import json
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,24 +10,11 @@ from prudent.io.json import written_names
 from prudent.io.properties import COST, GOAL
 from prudent.io.umb.archive import bit_array, packed, string_arrays
 from prudent.io.umb.names import NAMES
-from prudent.models.rows import FloatArray, IntArray, Rows, offsets, row_of
+from prudent.models.rows import IntArray, offsets, row_of
 from prudent.models.ssp import SSP
 
 AUXILIARY = "prudent-auxiliary"
 DOUBLE, BOOL = {"type": "double", "size": 64}, {"type": "bool", "size": 1}
-
-
-@dataclass(frozen=True)
-class _Written(Rows):
-    """A model's arrays with a loop at every goal, and auxiliary states at the end."""
-
-    action_start: IntArray  # (n_states + 1,)  where the choices of each state start
-    outcome_start: IntArray  # (n_choices + 1,)  where the branches of each choice start
-    target: IntArray  # (n_branches,)
-    probability: FloatArray  # (n_branches,)
-    cost: FloatArray  # (n_branches,)
-    looping: IntArray  # (n_goals,)  the model's action before which the loop of a goal stands
-    initial: int
 
 
 def content_of(model: SSP) -> bytes:
@@ -45,25 +31,38 @@ def members_of(model: SSP) -> dict[str, bytes]:
         )
     bits = model.cost.view(np.int64)  # costs count as the same only if they are to the last bit
     per_choice = bool((bits == bits[model.outcome_start[:-1]][model.outcome_action]).all())
-    graph = _graph(model, *((model.successor, np.empty(0, np.int64)) if per_choice else _between(model)))
-    state = np.arange(graph.n_states)
-    labels = {GOAL: np.isin(state, np.flatnonzero(model.is_goal))}
-    if graph.n_states > model.n_states:
+    successor, passes_to = (model.successor, np.empty(0, np.int64)) if per_choice else _between(model)
+    goal = np.flatnonzero(model.is_goal)
+    loop = model.action_start[goal]  # before which of the model's choices the loop of a goal stands
+    at = model.outcome_start[loop]
+    alone = np.ones(len(passes_to), dtype=np.int64)
+    drawn = len(model.initial_state) > 1 or bool(model.initial_probability[0] != 1)
+    one = np.ones(int(drawn), dtype=np.int64)
+    first = slice(None) if drawn else slice(0)
+    last, chance = model.initial_state[first], model.initial_probability[first]  # of a state that draws the initial one
+    choices = np.concatenate([np.maximum(np.diff(model.action_start), 1), alone, one])
+    branches = np.concatenate([np.insert(np.diff(model.outcome_start), loop, 1), alone, len(last) * one])
+    target = np.concatenate([np.insert(successor, at, goal), passes_to, last])
+    probability = np.concatenate([np.insert(model.probability, at, 1.0), alone, chance])
+    cost = np.concatenate([np.insert(model.cost, at, 0.0), np.zeros(len(passes_to) + len(last))])
+    outcome_start, state = offsets(branches), np.arange(len(choices))
+    labels = {GOAL: np.isin(state, goal)}
+    if len(state) > model.n_states:
         labels[AUXILIARY] = state >= model.n_states
-    where, paid = ("choices", graph.cost[graph.outcome_start[:-1]]) if per_choice else ("branches", graph.cost)
-    names, n_actions = _names(model, graph)
+    where, paid = ("choices", cost[outcome_start[:-1]]) if per_choice else ("branches", cost)
+    names, n_actions = _names(model, loop, len(branches))
     index = {
         "format-version": 1,
         "format-revision": 0,
         "file-data": {"tool": "prudent", "tool-version": prudent.__version__},
         "transition-system": {
             "time": "discrete",
-            "#players": int(np.diff(graph.action_start).max() > 1),
-            "#states": graph.n_states,
+            "#players": int(choices.max() > 1),
+            "#states": len(state),
             "#initial-states": 1,
-            "#choices": graph.n_actions,
+            "#choices": len(branches),
             "#choice-actions": n_actions,
-            "#branches": len(graph.target),
+            "#branches": len(target),
             "#branch-actions": 0,
             "#observations": 0,
             "branch-probability-type": DOUBLE,
@@ -75,40 +74,18 @@ def members_of(model: SSP) -> dict[str, bytes]:
     }
     return {
         "index.json": json.dumps(index, indent=1).encode(),
-        "state-to-choices.bin": graph.action_start.astype("<u8").tobytes(),
-        "choice-to-branches.bin": graph.outcome_start.astype("<u8").tobytes(),
-        "branch-to-target.bin": graph.target.astype("<u8").tobytes(),
-        "branch-to-probability.bin": graph.probability.astype("<f8").tobytes(),
-        "state-is-initial.bin": bit_array(state == graph.initial),
+        "state-to-choices.bin": offsets(choices).astype("<u8").tobytes(),
+        "choice-to-branches.bin": outcome_start.astype("<u8").tobytes(),
+        "branch-to-target.bin": target.astype("<u8").tobytes(),
+        "branch-to-probability.bin": probability.astype("<f8").tobytes(),
+        "state-is-initial.bin": bit_array(state == (len(state) - 1 if drawn else model.initial_state[0])),
         **{f"annotations/aps/{label}/states/values.bin": bit_array(has) for label, has in labels.items()},
         f"annotations/rewards/{COST}/{where}/values.bin": paid.astype("<f8").tobytes(),
         **names,
     }
 
 
-def _graph(model: SSP, successor: IntArray, passes_to: IntArray) -> _Written:
-    """Return the graph of these outcomes, with auxiliary states that pass on, and one that draws the initial state."""
-    goal = np.flatnonzero(model.is_goal)
-    choice = model.action_start[goal]
-    at = model.outcome_start[choice]
-    drawn = len(model.initial_state) > 1 or bool(model.initial_probability[0] != 1)
-    first = slice(None) if drawn else slice(0)
-    last = model.initial_state[first]
-    alone = np.ones(len(passes_to), dtype=np.int64)
-    one = np.ones(int(drawn), dtype=np.int64)
-    n_branches = np.insert(np.diff(model.outcome_start), choice, 1)
-    return _Written(
-        action_start=offsets(np.concatenate([np.maximum(np.diff(model.action_start), 1), alone, one])),
-        outcome_start=offsets(np.concatenate([n_branches, alone, one * len(last)])),
-        target=np.concatenate([np.insert(successor, at, goal), passes_to, last]),
-        probability=np.concatenate([np.insert(model.probability, at, 1.0), alone, model.initial_probability[first]]),
-        cost=np.concatenate([np.insert(model.cost, at, 0.0), np.zeros(len(passes_to) + len(last))]),
-        looping=choice,
-        initial=model.n_states + len(passes_to) if drawn else int(model.initial_state[0]),
-    )
-
-
-def _names(model: SSP, graph: _Written) -> tuple[dict[str, bytes], int]:
+def _names(model: SSP, loop: IntArray, n_choices: int) -> tuple[dict[str, bytes], int]:
     """Return the members that hold names, and the number of distinct actions; numbers need no names."""
     state, action = written_names(model)
     members: dict[str, bytes] = {}
@@ -117,9 +94,9 @@ def _names(model: SSP, graph: _Written) -> tuple[dict[str, bytes], int]:
         members |= string_arrays(NAMES, state, "state")
     if model.action_names is not None:
         number = {name: i for i, name in enumerate(dict.fromkeys(action), start=1)}  # 0: loops and auxiliary states
-        value = np.zeros(graph.n_actions, dtype="<u4")
+        value = np.zeros(n_choices, dtype="<u4")
         given = np.fromiter(map(number.__getitem__, action), np.int64, len(action))
-        value[: model.n_actions + len(graph.looping)] = np.insert(given, graph.looping, 0)
+        value[: model.n_actions + len(loop)] = np.insert(given, loop, 0)
         members["actions/choices/values.bin"] = value.tobytes()
         members |= string_arrays("actions/choices", ["", *number], "action")
         n_actions = len(number) + 1

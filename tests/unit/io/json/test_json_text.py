@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import prudent
-from prudent.io.json import parse, text_of
+from prudent.io.json import content_of, parse
 
 
 def row(state, to, action="go"):
@@ -60,5 +60,5 @@ def test_a_field_given_twice_is_found_however_it_is_written(kind, field):
 
 @pytest.mark.parametrize("kind", EVERY)
 def test_text_is_indented_as_json_dumps_does(kind):
-    written = text_of(parse(EVERY[kind].encode(), Path("m.json")))
+    written = content_of(parse(EVERY[kind].encode(), Path("m.json"))).decode()
     assert written == json.dumps(json.loads(written), ensure_ascii=False, indent=1)
