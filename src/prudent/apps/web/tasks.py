@@ -23,7 +23,7 @@ from prudent.results.plan import Plan
 from prudent.runtime.tables import csv_text, plain
 
 if TYPE_CHECKING:
-    from prudent.apps.web.worker import Session, Tell
+    from prudent.apps.web.worker import Session
 
 ALPHA_MIN = 0.005
 """The smallest alpha of the slider; one sweep serves every alpha from here on."""
@@ -120,14 +120,9 @@ def _own(option: Option) -> float:
     return option.expected if option.nominal_expected is None else option.nominal_expected
 
 
-def perform(session: "Session", task: str, values: dict[str, str], listener: "Tell" = None) -> bytes:
-    """Return the body of an answer; a listener hears the best plan so far while a solve refines it."""
-    return _solve(session, values, listener) if task == "solve" else TASKS[task].answer(session, values)
-
-
 def so_far(plan: Plan) -> bytes:
     """Return the body of an answer to a solve that is still refining its plan."""
-    return _json({**_answer(plan, plan.total_cost), "refining": True, "refines": True, "sure": False})
+    return as_json({**_answer(plan, plan.total_cost), "refining": True, "refines": True, "sure": False})
 
 
 def as_alpha(values: dict[str, str]) -> float:
@@ -148,20 +143,20 @@ def _asked(values: dict[str, str], name: str) -> Any:
     return _read(values[name]) if name in values else None
 
 
-def _plan(session: "Session", values: dict[str, str], *, sure: bool = True, tell: "Tell" = None) -> Plan:
+def _plan(session: "Session", values: dict[str, str], *, sure: bool = True) -> Plan:
     gap, uncertainty = _asked(values, "relative_gap"), _asked(values, "uncertainty")
     method = chosen(values.get("method", YARDSTICK))[0]
-    return session.plan(as_alpha(values), method, gap, uncertainty, sure=sure, tell=tell)
+    return session.plan(as_alpha(values), method, gap, uncertainty, sure=sure)
 
 
 def _total_cost(session: "Session", values: dict[str, str], plan: Plan) -> Distribution:
     return session.distribution(plan, _asked(values, "uncertainty"))
 
 
-def _solve(session: "Session", values: dict[str, str], tell: "Tell" = None) -> bytes:
-    plan = _plan(session, values, sure=values.get("sure") == "1", tell=tell)
+def _solve(session: "Session", values: dict[str, str]) -> bytes:
+    plan = _plan(session, values, sure=values.get("sure") == "1")
     told = {"refining": False, "refines": session.refines(plan), "sure": session.is_sure(plan)}
-    return _json({**_answer(plan, lambda: _total_cost(session, values, plan)), **told})
+    return as_json({**_answer(plan, lambda: _total_cost(session, values, plan)), **told})
 
 
 def _answer(plan: Plan, follow: Callable[[], Distribution]) -> dict[str, Any]:
@@ -208,7 +203,7 @@ def _curve(session: "Session", values: dict[str, str]) -> bytes:
     found = session.curve(uncertainty)
     sampled = session.rounded or uncertainty is not None  # each point is a policy of its own to evaluate
     asked = np.geomspace(ALPHA_MIN, 1, SAMPLED).tolist() if sampled else None
-    return _json({**found.to_dict(asked), "sampled": sampled})
+    return as_json({**found.to_dict(asked), "sampled": sampled})
 
 
 def _frontier(session: "Session", values: dict[str, str]) -> bytes:
@@ -219,7 +214,7 @@ def _frontier(session: "Session", values: dict[str, str]) -> bytes:
     found = prudent.frontier(session.model, alpha, **rough, **session.options)
     if found.status == "interrupted":
         raise KeyboardInterrupt
-    return _json({**found.to_dict(), "message": found.message})
+    return as_json({**found.to_dict(), "message": found.message})
 
 
 def _policy(session: "Session", values: dict[str, str]) -> bytes:
@@ -228,7 +223,7 @@ def _policy(session: "Session", values: dict[str, str]) -> bytes:
     left = None if text is None else _read(text)
     if isinstance(left, str) or (left is not None and not math.isfinite(left)):
         raise PrudentError(f"left is {text!r}; it must be a number")
-    return _json(policy_map(session, plan, left, values.get("layer")))
+    return as_json(policy_map(session, plan, left, values.get("layer")))
 
 
 def _play(session: "Session", values: dict[str, str]) -> bytes:
@@ -241,7 +236,7 @@ def _play(session: "Session", values: dict[str, str]) -> bytes:
             f"a run compares actions at every budget, which takes too long for the page at steps of {plan.step:g}; "
             "choose a larger gap, for which costs are rounded to larger steps, or use plan.explain"
         )
-    return _json(played(plan, int(text)))
+    return as_json(played(plan, int(text)))
 
 
 def _distribution(session: "Session", values: dict[str, str]) -> bytes:
@@ -253,10 +248,11 @@ def _distribution(session: "Session", values: dict[str, str]) -> bytes:
 def _data(session: "Session", values: dict[str, str]) -> bytes:
     plan = _plan(session, values)
     result = _total_cost(session, values, plan)
-    return _json({**plan.to_dict(), "distribution": result.to_dict(plan.alpha)})
+    return as_json({**plan.to_dict(), "distribution": result.to_dict(plan.alpha)})
 
 
-def _json(content: Any) -> bytes:
+def as_json(content: Any) -> bytes:
+    """Return the body of an answer in JSON."""
     return json.dumps(plain(content), allow_nan=False).encode()
 
 
@@ -276,7 +272,7 @@ PLANNED = ("alpha", "method", "relative_gap", "uncertainty")
 CSV = "text/csv; charset=utf-8"
 
 TASKS: dict[str, Task] = {
-    "check": Task(lambda session, values: _json(prudent.check(session.model).to_dict())),
+    "check": Task(lambda session, values: as_json(prudent.check(session.model).to_dict())),
     "solve": Task(_solve, (*PLANNED, "sure")),
     "curve": Task(_curve, ("uncertainty",), slow=True),
     "frontier": Task(_frontier, ("alpha",), slow=True),
