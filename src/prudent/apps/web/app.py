@@ -28,6 +28,7 @@ from prudent.apps.web.workers import Answers, Crew, NoAnswer
 from prudent.domains.registry import DOMAINS
 from prudent.methods.registry import METHODS
 from prudent.runtime.limits import available_memory, cores
+from prudent.runtime.progress import announce
 
 TEXTS = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 EXACT = "0"
@@ -57,8 +58,8 @@ class ServerLimits:
 class Server:
     """What the routes share: workers, answers and uploads."""
 
-    def __init__(self, limits: ServerLimits) -> None:
-        self.limits = limits
+    def __init__(self, limits: ServerLimits, address: str | None) -> None:
+        self.limits, self.address = limits, address
         share = {"waiting": limits.waiting, "memory": limits.memory}
         self.quick = Crew(limits.workers, limit=limits.quick, **share)
         self.slow = Crew(limits.background, limit=limits.slow, niceness=10, **share)
@@ -71,9 +72,11 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def life(self, app: Starlette) -> AsyncIterator[None]:
-        """Start the workers with the server and end them with it."""
+        """Start the workers with the server, say where the page is, and end the workers with it."""
         try:
             await asyncio.gather(self.quick.start(), self.slow.start())
+            if self.address is not None:
+                announce(f"the page is {self.address} (Ctrl-C ends it)")
             yield
         finally:
             await asyncio.gather(self.quick.close(), self.slow.close())
@@ -142,16 +145,15 @@ class Server:
         task = request.path_params["task"]
         if task not in TASKS:
             raise NoAnswer(404, f"there is no task {task!r:.60}")
-        about, question = _asked(task, request)
+        about = _asked(task, request)
+        question, raw = json.dumps(about), b""
         model, settings, values = about["model"], about["set"], about["values"]
-        raw = b""
         if model.startswith("upload-"):
             if model not in self.uploads:
                 raise NoAnswer(404, "this uploaded model is no longer kept: upload it again")
             if settings:
                 raise NoAnswer(400, f"--set {settings[0]}: only domains have parameters; {model} is an upload")
             about["name"], raw = self.uploads.latest(model)
-        about["key"] = json.dumps([model, settings])
         method = METHODS.get(values.get("method", ""))
         slow = TASKS[task].slow or values.get("relative_gap") == EXACT or (method and method.from_paper)
         crew = self.slow if slow else self.quick
@@ -164,18 +166,16 @@ class Server:
 
     async def so_far(self, request: Request) -> Response:
         """Return the best answer so far to a solve with the same query that is under way; null if there is none."""
-        _, question = _asked("solve", request)
-        body = self.answers.so_far(question)
+        body = self.answers.so_far(json.dumps(_asked("solve", request)))
         return Response(body or b"null", media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
-def _asked(task: str, request: Request) -> tuple[dict[str, Any], str]:
-    """Return what a request asks for, and that as a text: the same text has the same answer."""
+def _asked(task: str, request: Request) -> dict[str, Any]:
+    """Return what a request asks for; what is equal to it has the same answer."""
     query = request.query_params
     model, settings = query.get("model", ""), query.getlist("set")
     values = {name: query[name] for name in TASKS[task].asks if name in query}
-    question = json.dumps([task, model, settings, sorted(values.items())])
-    return {"task": task, "model": model, "set": settings, "values": values}, question
+    return {"task": task, "key": json.dumps([model, settings]), "model": model, "set": settings, "values": values}
 
 
 async def _unless_gone(receive: Receive, work: Coroutine[Any, Any, bytes]) -> bytes:

@@ -175,9 +175,9 @@ def _refuses(*why: Any) -> Callable[[Request, Exception], Coroutine[Any, Any, Re
     return refuse
 
 
-def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None) -> Starlette:
-    """Return the app for a server that listens at a host."""
-    server = Server(limits or ServerLimits())
+def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None, address: str | None = None) -> Starlette:
+    """Return the app for a server that listens at a host; it announces its address once the page is served."""
+    server = Server(limits or ServerLimits(), address)
     hosts = allowed_hosts(host)
     known = {
         NoAnswer: _refuses(),
@@ -236,20 +236,5 @@ def serve(host: str, port: int) -> None:
                 "encryption; leave out --host to serve this machine only"
             )
         announce("starting the workers")
-        _Announced(make_config(make_app(host)), f"http://{f'[{host}]' if ':' in host else host}:{port}").run(
-            sockets=[listener]
-        )
-
-
-class _Announced(uvicorn.Server):
-    """Announces the address of the page once it is served."""
-
-    def __init__(self, config: uvicorn.Config, address: str) -> None:
-        super().__init__(config)
-        self.address = address
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and announce it."""
-        await super().startup(sockets)
-        if self.started:
-            announce(f"the page is {self.address} (Ctrl-C ends it)")
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        uvicorn.Server(make_config(make_app(host, address=address))).run(sockets=[listener])

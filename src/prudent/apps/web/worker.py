@@ -158,12 +158,11 @@ def open_session(about: dict[str, Any], raw: bytes, memory: int) -> Session:
     """Return a session for a domain with its parameters, or for the bytes of an uploaded file."""
     if "name" in about:
         return Session(parse(raw, about["name"]), {}, memory)
-    for item in about["set"]:
-        if item.partition("=")[0] in FILES:
-            raise PrudentError(f"--set {item}: the page opens no files; use the command instead")
-    model = make(about["model"], tuple(about["set"]))
-    settings = {key: value for key, _, value in (item.partition("=") for item in about["set"])}
-    return Session(model, settings, memory)
+    settings = dict(item.partition("=")[::2] for item in about["set"])
+    for name in FILES:
+        if name in settings:
+            raise PrudentError(f"--set {name}={settings[name]}: the page opens no files; use the command instead")
+    return Session(make(about["model"], tuple(about["set"])), settings, memory)
 
 
 class Worker:
