@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -117,6 +117,21 @@ class _Process:
         await self.process.wait()
 
 
+@dataclass(eq=False)
+class _Job:
+    about: dict[str, Any]
+    raw: bytes
+    hear: Hear
+    answer: "asyncio.Future[bytes]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def end(self, body: bytes | NoAnswer) -> None:
+        """Answer, or say why there is no answer, unless nobody waits any more."""
+        if not self.answer.done() and isinstance(body, bytes):
+            self.answer.set_result(body)
+        elif not self.answer.done():
+            self.answer.set_exception(body)
+
+
 class Crew:
     """A fixed number of workers and a bounded queue of tasks; when it is full, the oldest one is refused as busy."""
 
@@ -124,7 +139,7 @@ class Crew:
         self.size, self.waiting, self.limit, self.memory, self.niceness = size, waiting, limit, memory, niceness
         self.idle: list[_Process] = []
         self.all: set[_Process] = set()
-        self.queue: deque[asyncio.Future[_Process]] = deque()
+        self.queue: deque[_Job] = deque()
         self.tasks: set[asyncio.Task[None]] = set()  # the loop keeps only weak references
         self.counts = {"answered": 0, "stopped": 0, "replaced": 0, "refused as busy": 0}
         self.closed = False
@@ -145,97 +160,75 @@ class Crew:
         except asyncio.IncompleteReadError:
             self.all.discard(worker)
             raise RuntimeError("a worker process did not start; its message is on the server's stderr") from None
-        self._release(worker)
+        self._free(worker)
 
-    def _release(self, worker: _Process) -> None:
-        """Give a worker to the newest task in the queue, since older ones may be given up; else it is idle."""
-        while self.queue:
-            turn = self.queue.pop()
-            if not turn.done():
-                turn.set_result(worker)
-                return
-        self.idle.append(worker)
+    def _free(self, *workers: _Process) -> None:
+        """Give workers that are idle, or now free, to the newest tasks in the queue: older ones may be given up.
 
-    async def _take(self, key: str) -> _Process:
-        """Return an idle worker, one that knows the model if there is one; else wait for one."""
-        if self.idle:
-            found = next((worker for worker in self.idle if key in worker.keys), self.idle[0])
-            self.idle.remove(found)
-            return found
-        busy = NoAnswer(503, "all workers are busy: try again in a second")
-        turn: asyncio.Future[_Process] = asyncio.get_running_loop().create_future()
-        self.queue.append(turn)
-        if len(self.queue) > self.waiting:
-            oldest = self.queue.popleft()
-            if not oldest.done():
-                self.counts["refused as busy"] += 1
-                oldest.set_exception(busy)
-        try:
-            async with asyncio.timeout(self.limit):
-                return await turn
-        except (TimeoutError, asyncio.CancelledError) as error:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._release(turn.result())
-            if isinstance(error, TimeoutError):
-                raise busy from None
-            raise
-        finally:
-            if turn in self.queue:
-                self.queue.remove(turn)
+        A task goes to a worker that knows its model, if there is one.
+        """
+        self.idle += workers
+        while self.idle and self.queue:
+            job = self.queue.pop()
+            if not job.answer.done():
+                chosen = next((each for each in self.idle if job.about["key"] in each.keys), self.idle[0])
+                self.idle.remove(chosen)
+                task = asyncio.get_running_loop().create_task(self._work(chosen, job))
+                self.tasks.add(task)
+                task.add_done_callback(self.tasks.discard)
 
     async def run(self, about: dict[str, Any], raw: bytes, hear: Hear = lambda status, body: None) -> bytes:
         """Return the answer to a task; if cancelled, stop the task unless it is nearly done.
 
         ``key`` of the task identifies the model; an uploaded one has a ``name``, and its file is ``raw``.
         """
-        worker = await self._take(about["key"])
-        reply = asyncio.ensure_future(worker.ask(about, raw, hear))
+        job = _Job(about, raw, hear)
+        self.queue.append(job)
+        self._free()
+        if len(self.queue) > self.waiting:
+            self._refuse(self.queue[0])
+        timer = asyncio.get_running_loop().call_later(self.limit, self._refuse, job)
         try:
-            await asyncio.wait({reply}, timeout=self.limit)
+            return await job.answer
         finally:
-            if not reply.done():
-                self._later(self._stop(worker, about["key"], reply))
+            timer.cancel()
+            if job in self.queue:
+                self.queue.remove(job)
+
+    def _refuse(self, job: _Job) -> None:
+        """Refuse a task that still waits for a worker."""
+        if job in self.queue:
+            self.queue.remove(job)
+            self.counts["refused as busy"] += 1
+            job.end(NoAnswer(503, "all workers are busy: try again in a second"))
+
+    async def _work(self, worker: _Process, job: _Job) -> None:
+        """Let a worker do a task; stop it if it takes too long or was given up, and replace a worker that ended."""
+        reply = asyncio.ensure_future(worker.ask(job.about, job.raw, job.hear))
+        await asyncio.wait({reply, job.answer}, timeout=self.limit, return_when=asyncio.FIRST_COMPLETED)
         if not reply.done():
-            raise NoAnswer(504, "this takes longer than this server allows; solve it with the command")
-        return await self._ended(worker, about["key"], reply)
-
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-
-    async def _stop(self, worker: _Process, key: str, reply: "asyncio.Future[tuple[int, bytes]]") -> None:
-        """Wait a moment, then stop a worker's task; end the worker if that does not help."""
+            job.end(NoAnswer(504, "this takes longer than this server allows; solve it with the command"))
         for patience in (GRACE, PATIENCE, PATIENCE):
             if (await asyncio.wait({reply}, timeout=patience))[0]:
                 break
             worker.signal()
         else:
             await worker.end()
-        with contextlib.suppress(NoAnswer):
-            await self._ended(worker, key, reply)
-
-    async def _ended(self, worker: _Process, key: str, reply: "asyncio.Future[tuple[int, bytes]]") -> bytes:
-        """Return the answer to a task that ended; its worker is free for another, or replaced if it ended, too."""
         try:
             status, body = await reply
         except (asyncio.IncompleteReadError, ConnectionError):
-            self._later(self._replace(worker))
-            raise NoAnswer(500, "a worker process ended; try again, with a new worker") from None
+            job.end(NoAnswer(500, "a worker process ended; try again, with a new worker"))
+            await worker.end()
+            self.all.discard(worker)
+            self.counts["replaced"] += 1
+            if not self.closed:
+                await self._hire()
+            return
         if status in (ANSWERED, STOPPED):
             self.counts["answered" if status == ANSWERED else "stopped"] += 1
-        worker.keys.add(key)
-        self._release(worker)
-        if status != ANSWERED:
-            raise NoAnswer(status, **json.loads(body))
-        return body
-
-    async def _replace(self, worker: _Process) -> None:
-        await worker.end()
-        self.all.discard(worker)
-        self.counts["replaced"] += 1
-        if not self.closed:
-            await self._hire()
+        job.end(body if status == ANSWERED else NoAnswer(status, **json.loads(body)))
+        worker.keys.add(job.about["key"])
+        self._free(worker)
 
     def told(self) -> dict[str, int]:
         """Return what was done since the start, and how many are at work now."""
