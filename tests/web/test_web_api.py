@@ -97,22 +97,22 @@ def test_what_would_take_long_at_fine_steps_is_simulated_or_refused(monkeypatch)
     from prudent.apps.web.worker import Session
 
     session, values = Session(prudent.domains.betting_game(stages=4), {}, 10**9), {"alpha": "0.2"}
-    exact = json.loads(tasks.perform(session, "solve", values))["bars"]
+    exact = json.loads(tasks.TASKS["solve"].answer(session, values))["bars"]
     monkeypatch.setattr(tasks, "LONG", 100)
-    rough = json.loads(tasks.perform(session, "solve", values))["bars"]
+    rough = json.loads(tasks.TASKS["solve"].answer(session, values))["bars"]
     assert (exact["simulated"], rough["simulated"]) == (False, True)
     assert np.interp(exact["x"], rough["x"], rough["p"]) == pytest.approx(exact["p"], abs=0.02)
     with pytest.raises(prudent.PrudentError, match="too long for the page at steps of 1; choose a larger gap"):
-        tasks.perform(session, "play", values)
+        tasks.TASKS["play"].answer(session, values)
 
 
 def test_bars_are_fine_where_runs_are_and_rare_ends_do_not_matter():
-    from prudent.apps.web.tasks import perform
+    from prudent.apps.web.tasks import TASKS
     from prudent.apps.web.worker import Session
 
     usual = [(0.0999, "g", cost) for cost in range(100, 200, 10)]
     model = prudent.build("s", {"s": {"go": [*usual, (0.0005, "g", 0), (0.0005, "g", 5000)]}})
-    bars = json.loads(perform(Session(model, {}, 10**9), "solve", {"alpha": "0.5"}))["bars"]
+    bars = json.loads(TASKS["solve"].answer(Session(model, {}, 10**9), {"alpha": "0.5"}))["bars"]
     assert len(bars["x"]) == 12 and bars["width"] <= 10
 
 

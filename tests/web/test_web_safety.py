@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 from click.testing import CliRunner
@@ -356,21 +357,23 @@ def test_kept_answers_are_bounded_and_failures_are_not_kept():
     async def story():
         answers = Answers(100)
 
-        async def body(text):
+        async def body(text, hear):
+            hear(102, b"not yet")
+            hear(200, text)
             return text
 
         for i in range(50):
-            assert await answers.get(str(i), lambda keep, tell, i=i: body(bytes([i]) * 20)) == bytes([i]) * 20
+            assert await answers.get(str(i), partial(body, bytes([i]) * 20)) == bytes([i]) * 20
         assert len(answers.kept) == 5
-        assert await answers.get("large", lambda keep, tell: body(b"x" * 99)) == b"x" * 99
+        assert await answers.get("large", partial(body, b"x" * 99)) == b"x" * 99
         assert "large" not in answers.kept
 
-        async def fail(keep, tell):
+        async def fail(hear):
             raise RuntimeError("once")
 
         with pytest.raises(RuntimeError):
             await answers.get("new", fail)
-        assert await answers.get("new", lambda keep, tell: body(b"then")) == b"then"
+        assert await answers.get("new", partial(body, b"then")) == b"then"
         assert not answers.open
 
     asyncio.run(story())

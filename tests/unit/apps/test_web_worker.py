@@ -18,17 +18,16 @@ def worker():
 
 
 def test_what_a_solve_has_so_far_is_told_only_after_a_while(worker, monkeypatch):
-    from prudent.apps.web.worker import LENGTHS, SILENCE
+    from prudent.apps.web.worker import SILENCE, SO_FAR
 
     clock = [100.0]
     monkeypatch.setattr("prudent.apps.web.worker.time.monotonic", lambda: clock[0])
-    listener, plan = worker.listener(), prudent.solve(prudent.domains.figure_2(), 0.1)
-    listener(plan)
+    worker.began, plan = clock[0], prudent.solve(prudent.domains.figure_2(), 0.1)
+    worker.tell(plan)
     assert worker.sink.getvalue() == b""  # it may end at once
     clock[0] += SILENCE
-    listener(plan)
-    frame = worker.sink.getvalue()
-    size, extra = LENGTHS.unpack(frame[: LENGTHS.size])
-    about, body = json.loads(frame[LENGTHS.size : LENGTHS.size + size]), json.loads(frame[LENGTHS.size + size :])
-    assert about == {"kind": "so far"} and len(frame) == LENGTHS.size + size + extra
+    worker.tell(plan)
+    head, _, content = worker.sink.getvalue().partition(b"\n")
+    body = json.loads(content)
+    assert json.loads(head) == {"status": SO_FAR, "size": len(content)}
     assert body["refining"] and body["plan"]["cvar"] == plan.cvar and worker.busy

@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive
@@ -23,10 +24,11 @@ from starlette.types import Receive
 import prudent
 from prudent.apps.web.tasks import ALPHA_MIN, MEAN, TASKS, YARDSTICK
 from prudent.apps.web.worker import FILES, Bounded
-from prudent.apps.web.workers import Answers, Crew
+from prudent.apps.web.workers import Answers, Crew, NoAnswer
 from prudent.domains.registry import DOMAINS
 from prudent.methods.registry import METHODS
 from prudent.runtime.limits import available_memory, cores
+from prudent.runtime.progress import announce
 
 TEXTS = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 EXACT = "0"
@@ -56,8 +58,8 @@ class ServerLimits:
 class Server:
     """What the routes share: workers, answers and uploads."""
 
-    def __init__(self, limits: ServerLimits) -> None:
-        self.limits = limits
+    def __init__(self, limits: ServerLimits, address: str | None) -> None:
+        self.limits, self.address = limits, address
         share = {"waiting": limits.waiting, "memory": limits.memory}
         self.quick = Crew(limits.workers, limit=limits.quick, **share)
         self.slow = Crew(limits.background, limit=limits.slow, niceness=10, **share)
@@ -70,9 +72,11 @@ class Server:
 
     @contextlib.asynccontextmanager
     async def life(self, app: Starlette) -> AsyncIterator[None]:
-        """Start the workers with the server and end them with it."""
+        """Start the workers with the server, say where the page is, and end the workers with it."""
         try:
             await asyncio.gather(self.quick.start(), self.slow.start())
+            if self.address is not None:
+                announce(f"the page is {self.address} (Ctrl-C ends it)")
             yield
         finally:
             await asyncio.gather(self.quick.close(), self.slow.close())
@@ -81,7 +85,7 @@ class Server:
         """Send the page or one of its files; all were read at the start."""
         name = request.path_params.get("name", "index.html")
         if name not in self.files:
-            return refusal(404, "there is no such page")
+            raise HTTPException(404)
         body = self.files[name]
         tag = f'"{sha256(body).hexdigest()[:16]}"'
         headers = {"ETag": tag, "Cache-Control": "no-cache"}
@@ -119,13 +123,16 @@ class Server:
         """Take in a model file, check it, and answer with its number."""
         name = request.query_params.get("name", "").replace("\\", "/").rpartition("/")[2][:100]
         if not name.lower().endswith(UPLOADS) or not name.isprintable():
-            return refusal(400, f"{name!r}: unknown kind of file; models are uploaded as {', '.join(UPLOADS)}")
-        async with asyncio.timeout(self.limits.receive):
-            raw = await _body(request, self.limits.upload)
+            raise NoAnswer(400, f"{name!r}: unknown kind of file; models are uploaded as {', '.join(UPLOADS)}")
+        try:
+            async with asyncio.timeout(self.limits.receive):
+                raw = await _body(request, self.limits.upload)
+        except TimeoutError:
+            raise NoAnswer(408, "the file took too long to arrive; upload it again") from None
         if raw is None:
             most = f"has more than {self.limits.upload:,} bytes"
             smaller = 'upload it as .json.gz (prudent.save(model, "model.json.gz") writes one)'
-            return refusal(413, f"{name}: {most}; {smaller}, or use the command, which has no limit")
+            raise NoAnswer(413, f"{name}: {most}; {smaller}, or use the command, which has no limit")
         about = name.encode() + b"\0" + raw
         number = "upload-" + hmac.new(self.secret, about, sha256).hexdigest()[:32]
         task = {"task": "check", "key": json.dumps([number, []]), "name": name, "set": [], "values": {}}
@@ -137,21 +144,20 @@ class Server:
         """Answer a task about a model."""
         task = request.path_params["task"]
         if task not in TASKS:
-            return refusal(404, f"there is no task {task!r:.60}")
-        about, question = _asked(task, request)
+            raise NoAnswer(404, f"there is no task {task!r:.60}")
+        about = _asked(task, request)
+        question, raw = json.dumps(about), b""
         model, settings, values = about["model"], about["set"], about["values"]
-        raw = None
         if model.startswith("upload-"):
             if model not in self.uploads:
-                return refusal(404, "this uploaded model is no longer kept: upload it again")
+                raise NoAnswer(404, "this uploaded model is no longer kept: upload it again")
             if settings:
-                return refusal(400, f"--set {settings[0]}: only domains have parameters; {model} is an upload")
+                raise NoAnswer(400, f"--set {settings[0]}: only domains have parameters; {model} is an upload")
             about["name"], raw = self.uploads.latest(model)
-        about["key"] = json.dumps([model, settings])
         method = METHODS.get(values.get("method", ""))
         slow = TASKS[task].slow or values.get("relative_gap") == EXACT or (method and method.from_paper)
         crew = self.slow if slow else self.quick
-        work = self.answers.get(question, lambda keep, tell: crew.run(about, raw, keep, tell))
+        work = self.answers.get(question, lambda hear: crew.run(about, raw, hear))
         body = await _unless_gone(request.receive, work)
         headers = {"Cache-Control": "no-store"}
         if TASKS[task].is_file:
@@ -160,18 +166,16 @@ class Server:
 
     async def so_far(self, request: Request) -> Response:
         """Return the best answer so far to a solve with the same query that is under way; null if there is none."""
-        _, question = _asked("solve", request)
-        body = self.answers.so_far(question)
+        body = self.answers.so_far(json.dumps(_asked("solve", request)))
         return Response(body or b"null", media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
-def _asked(task: str, request: Request) -> tuple[dict[str, Any], str]:
-    """Return what a request asks for, and that as a text: the same text has the same answer."""
+def _asked(task: str, request: Request) -> dict[str, Any]:
+    """Return what a request asks for; what is equal to it has the same answer."""
     query = request.query_params
     model, settings = query.get("model", ""), query.getlist("set")
     values = {name: query[name] for name in TASKS[task].asks if name in query}
-    question = json.dumps([task, model, settings, sorted(values.items())])
-    return {"task": task, "model": model, "set": settings, "values": values}, question
+    return {"task": task, "key": json.dumps([model, settings]), "model": model, "set": settings, "values": values}
 
 
 async def _unless_gone(receive: Receive, work: Coroutine[Any, Any, bytes]) -> bytes:
@@ -203,12 +207,6 @@ async def _body(request: Request, most: int) -> bytes | None:
         if len(body) > most:
             return None
     return bytes(body)
-
-
-def refusal(status: int, message: str, **more: Any) -> JSONResponse:
-    """Return an answer that says why there is none."""
-    headers = {"Retry-After": "1"} if status == 503 else None
-    return JSONResponse({"error": message, **more}, status, headers)
 
 
 def _parameters(name: str) -> list[dict[str, Any]]:

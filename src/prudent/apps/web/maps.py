@@ -4,7 +4,7 @@ The action of a plan depends on the state and the remaining budget; a map shows 
 """
 
 import re
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from prudent.domains.navigation import place_of_junctions
 from prudent.domains.registry import Domain
 from prudent.domains.treasure import DEPTH, MOVE_COST, SIZE, TREASURE
 from prudent.errors import numeral
+from prudent.models.ssp import SSP
 from prudent.results.map_data import (
+    Cell,
     arrows_at,
     choices,
     domain_of,
@@ -49,44 +51,47 @@ STOPS = 120
 
 def policy_map(session: "Session", plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
     """Return the map of a plan at a remaining budget, by default the one that its domain opens with."""
-    about = session.kept.get_or_make("domain", lambda: domain_of(session.model))
-    if about.drawn == "sea":
-        return _sea(plan, left)
-    policy = plan.policy
-    size = policy.prepared.scale.level_size
-    levels = max(policy.level, int(policy.whole / size + 1e-9))  # later states may have less left than it takes at best
-    apart = max(levels // STOPS, 1) * size
-    count = int(levels * size / apart + 1e-9)
-    pairs = session.kept.get_or_make("pairs", lambda: _pairs(plan)) if about.drawn == "table" else {}
-    opens_at = HALFWAY if pairs else about.opens_at
-    slider = _slider(plan, left, opens_at * policy.whole, apart, count + 1)
-    if about.drawn == "heat":
-        return _heat(about, plan, slider, layer)
-    if about.drawn == "network":
-        return _network(session, plan, slider)
-    return _map_of_pairs(plan, pairs, slider) if pairs else _table(plan, slider)
-
-
-def _slider(plan: Plan, left: float | None, opens_at: float, apart: float, count: int) -> dict[str, Any]:
-    """Return the remaining budgets that a slider offers, and the one chosen: the nearest to what was asked for."""
-    positions = [plan.policy.whole - i * apart for i in range(count)][::-1]
+    about, policy = session.kept.get_or_make("domain", lambda: domain_of(session.model)), plan.policy
+    pairs = session.kept.get_or_make("pairs", lambda: _pairs(plan.model)) if about.drawn == "table" else {}
+    if about.drawn == "sea":  # every move costs the same, so the remaining budget gives the number of moves made
+        apart, count = float(MOVE_COST), max(part[2] for part in _acting(plan))
+        opens_at = policy.whole - MOVE_COST * (count // 3)  # there is more to see than at the start
+    else:
+        size = policy.prepared.scale.level_size
+        levels = max(policy.level, int(policy.whole / size + 1e-9))  # later states may have less left than at best
+        apart = max(levels // STOPS, 1) * size
+        count = int(levels * size / apart + 1e-9) + 1
+        opens_at = (HALFWAY if pairs else about.opens_at) * policy.whole
+    positions = [policy.whole - i * apart for i in range(count)][::-1]
     wanted = opens_at if left is None else left
     chosen = min(positions, key=lambda b: abs(b - wanted))
-    return {"left": chosen, "positions": positions, "start": plan.policy.budget}
+    if about.drawn == "sea":
+        shown = _sea(plan, chosen)
+    elif about.drawn == "heat":
+        shown = _heat(about, plan, chosen, layer)
+    elif about.drawn == "network":
+        shown = _network(session, plan, chosen)
+    else:
+        shown = _map_of_pairs(plan, pairs, chosen) if pairs else _table(plan, chosen)
+    return {**shown, "budget": {"left": chosen, "positions": positions, "start": policy.budget}}
 
 
-def _heat(about: Domain, plan: Plan, slider: dict[str, Any], layer: str | None) -> dict[str, Any]:
+def _acting(plan: Plan) -> list[Any]:
+    """Return the states that act."""
+    return [plan.model.state(index) for index in plan.model.acting]
+
+
+def _heat(about: Domain, plan: Plan, left: float, layer: str | None) -> dict[str, Any]:
     """Map the first two parts of the state; the third is a slider, and others are as at the start."""
     model, where = plan.model, other_parts(plan.model)
     told: dict[str, Any] = {}
     if where:
-        states: list[Any] = [model.state(index) for index in model.acting]
-        layers = sorted({state[2] for state in states})
+        layers = sorted({state[2] for state in _acting(plan)})
         wanted: Any = int(layer) if layer is not None and layer.isdecimal() and len(layer) < 9 else where[2]
         where[2] = min(layers, key=lambda value: abs(value - wanted))
         told["layer"] = {"name": about.parts[2], "value": where[2], "positions": layers}
     shown = [each for each in choices(model, 0, 1, where) if plan.policy.prepared.members.state_of[each[0]] >= 0]
-    found = {cell: played_at(plan, index, slider["left"]) for index, cell in shown}
+    found = {cell: played_at(plan, index, left) for index, cell in shown}
     columns, rows = (_axis({cell[i] for cell in found}) for i in (0, 1))
     numbers: list[Any] = [action for action in map(model.action, range(model.n_actions)) if is_number(action)]
     if min(numbers) < 0:
@@ -94,16 +99,9 @@ def _heat(about: Domain, plan: Plan, slider: dict[str, Any], layer: str | None) 
     for name, values in (("columns", columns), ("rows", rows)):
         if values != list(range(len(values))):  # else the page counts them
             told[name] = values
-    return {
-        "kind": "heat",
-        "cells": [[found.get((x, y)) for x in columns] for y in rows],
-        "x": about.parts[0],
-        "y": about.parts[1],
-        "z": about.action,
-        "most": max(numbers),
-        "budget": slider,
-        **told,
-    }
+    cells = [[found.get((x, y)) for x in columns] for y in rows]
+    names = {"x": about.parts[0], "y": about.parts[1], "z": about.action}
+    return {"kind": "heat", "cells": cells, "most": max(numbers), **names, **told}
 
 
 def _axis(values: set[Any]) -> list[Any]:
@@ -112,14 +110,9 @@ def _axis(values: set[Any]) -> list[Any]:
     return counted if values <= set(counted) else sorted(values)
 
 
-def _sea(plan: Plan, left: float | None) -> dict[str, Any]:
-    """Map Deep Sea Treasure; every move costs the same, so the remaining budget gives the number of moves made."""
-    model, start = plan.model, plan.policy.whole
-    states: list[Any] = [model.state(index) for index in model.acting]
-    most = max(state[2] for state in states)
-    opens_at = start - MOVE_COST * (most // 3)  # there is more to see than at the start
-    slider = _slider(plan, left, opens_at, MOVE_COST, most)
-    moves = round((start - slider["left"]) / MOVE_COST)
+def _sea(plan: Plan, left: float) -> dict[str, Any]:
+    """Map Deep Sea Treasure."""
+    moves = round((plan.policy.whole - left) / MOVE_COST)
     arrows = arrows_at(plan, moves).items()
     return {
         "kind": "grid",
@@ -128,11 +121,10 @@ def _sea(plan: Plan, left: float | None) -> dict[str, Any]:
         "treasure": [{"x": x, "y": y, "value": value} for (x, y), value in TREASURE.items()],
         "arrows": [{"x": column, "y": row, "action": action} for (column, row, _), action in arrows],
         "moves": moves,
-        "budget": slider,
     }
 
 
-def _network(session: "Session", plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
+def _network(session: "Session", plan: Plan, left: float) -> dict[str, Any]:
     """Show how often runs take each road, and the next road at a remaining budget from junctions that runs pass."""
     model, names = plan.model, [str(plan.model.state(index)) for index in range(plan.model.n_states)]
     place, roads = session.kept.get_or_make("places", lambda: _laid_out(session, names))
@@ -143,17 +135,19 @@ def _network(session: "Session", plan: Plan, slider: dict[str, Any]) -> dict[str
     np.add.at(passed, pairs[:, 1], often)
     share = {name: min(by, 1.0) for name, by in zip(names, passed.tolist(), strict=True) if by >= RARE}
     met = [index for index, name in enumerate(names) if name in share and not model.is_goal[index]]
-    turns = [(names[index], _turn(plan, index, slider["left"])) for index in met]
+    turns = [(index, action) for index in met if (action := played_at(plan, index, left)) is not None]
     used = [(names[a], names[b], min(by, 1.0)) for (a, b), by in zip(pairs.tolist(), often.tolist(), strict=True)]
     return {
         "kind": "network",
         "places": [{"name": name, "x": x, "y": y, "share": share.get(name, 0)} for name, (x, y) in place.items()],
         "roads": [{"from": a, "to": b} for a, b in roads],
         "routes": [{"from": a, "to": b, "share": by} for a, b, by in used if by >= RARE],
-        "next": [{"from": name, "to": names[to]} for name, to in turns if to is not None],
+        "next": [
+            {"from": names[index], "to": names[model.successor[model.likeliest(model.find_action(index, action))]]}
+            for index, action in turns
+        ],
         "start": names[int(model.initial_state[0])],
         "goal": names[int(np.flatnonzero(model.is_goal)[0])],
-        "budget": slider,
     }
 
 
@@ -167,30 +161,17 @@ def _laid_out(session: "Session", names: list[str]) -> tuple[dict[str, tuple[flo
     return dict(zip(names, place, strict=True)), [(names[a], names[b]) for a, b in pairs.tolist()]
 
 
-def _turn(plan: Plan, index: int, left: float) -> int | None:
-    """Return the likeliest successor of the action at a remaining budget; None if no run can have that much left."""
-    model, action = plan.model, played_at(plan, index, left)
-    if action is None:
-        return None
-    return int(model.successor[model.likeliest(model.find_action(index, action))])
+def _table(plan: Plan, left: float) -> dict[str, Any]:
+    """List what is played in the first states that runs can be in; ``more`` is how many states are left out."""
+    model, at = plan.model, enumerate(plan.model.acting, 1)
+    played = ((seen, model.state(i), action) for seen, i in at if (action := played_at(plan, i, left)) is not None)
+    first = list(islice(played, ROWS))
+    more = len(model.acting) - first[-1][0] if len(first) == ROWS else 0
+    return {"kind": "table", "rows": [{"state": str(s), "action": str(a)} for _, s, a in first], "more": more}
 
 
-def _table(plan: Plan, slider: dict[str, Any]) -> dict[str, Any]:
-    model, more = plan.model, 0
-    rows: list[dict[str, str]] = []
-    for seen, index in enumerate(model.acting):
-        if len(rows) == ROWS:
-            more = len(model.acting) - seen
-            break
-        played = played_at(plan, index, slider["left"])
-        if played is not None:
-            rows.append({"state": str(model.state(index)), "action": str(played)})
-    return {"kind": "table", "rows": rows, "more": more, "budget": slider}
-
-
-def _pairs(plan: Plan) -> dict[int, tuple[Any, Any]]:
+def _pairs(model: SSP) -> dict[int, Cell]:
     """Return the two parts of each state that acts; none unless all are pairs, and a map of them is not too large."""
-    model = plan.model
     found = [PAIR.fullmatch(str(model.state(index))) for index in model.acting]
     columns, rows = (_parts([match[i] for match in found if match]) for i in (1, 2))
     if not all(found) or min(len(set(columns)), len(set(rows))) < 2 or len(set(columns)) * len(set(rows)) > CELLS:
@@ -207,28 +188,26 @@ def _parts(texts: list[str]) -> list[Any]:
     return [int(value) if value.is_integer() else value for value in numbers]
 
 
-def _map_of_pairs(plan: Plan, pairs: dict[int, tuple[Any, Any]], slider: dict[str, Any]) -> dict[str, Any]:
+def _map_of_pairs(plan: Plan, pairs: dict[int, Cell], left: float) -> dict[str, Any]:
     """Map states by their two parts: by the action if all choices are among numbers, else by the action's number.
 
     Actions are numbered in the order of the model.
     """
     model = plan.model
-    actions = list(dict.fromkeys(str(model.action(action)) for action in range(model.n_actions)))
-    offered = dict.fromkeys(
-        str(model.action(action)) for each in map(model.actions, pairs) if len(each) > 1 for action in each
-    )
-    worth = _parts(list(offered))
+    choices = [row for each in map(model.actions, pairs) if len(each) > 1 for row in each]
+    offered = list(dict.fromkeys(str(model.action(row)) for row in choices))
+    worth = _parts(offered)
     numbers = bool(worth) and not any(isinstance(each, str) for each in worth)
+    names = list(dict.fromkeys(str(model.action(row)) for row in range(model.n_actions)))
+    shown = dict(zip(offered, worth, strict=True)) if numbers else {name: i for i, name in enumerate(names)}
     columns, rows = (sorted({pair[i] for pair in pairs.values()}) for i in (0, 1))
-    played = {pair: played_at(plan, index, slider["left"]) for index, pair in pairs.items()}
-    shown = dict(zip(offered, worth, strict=True)) if numbers else {name: i for i, name in enumerate(actions)}
+    played = {pair: shown.get(str(played_at(plan, index, left))) for index, pair in pairs.items()}
     return {
         "kind": "heat" if numbers else "pairs",
-        "cells": [[shown.get(str(played.get((x, y)))) for x in columns] for y in rows],
+        "cells": [[played.get((x, y)) for x in columns] for y in rows],
         "columns": columns,
         "rows": rows,
         "x": "first part of the state",
         "y": "second part of the state",
-        "budget": slider,
-        **({"z": "action", "least": min(worth), "most": max(worth)} if numbers else {"actions": actions}),
+        **({"z": "action", "least": min(worth), "most": max(worth)} if numbers else {"actions": names}),
     }

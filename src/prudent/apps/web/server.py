@@ -35,8 +35,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from prudent.apps.web.app import Server, ServerLimits, refusal
-from prudent.apps.web.workers import Busy, Failed, Refused, TooLong
+from prudent.apps.web.app import Server, ServerLimits
+from prudent.apps.web.workers import NoAnswer
 from prudent.errors import PrudentError
 from prudent.runtime.progress import announce
 
@@ -165,29 +165,25 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self.timer = self.loop.call_later(self.seconds, self.look, state)
 
 
-def _told(status: int, message: str | None = None) -> Callable[[Request, Exception], Coroutine[Any, Any, Response]]:
-    """Return what answers a request that ended in an error: with this message, or the error's own."""
+def _refuses(*why: Any) -> Callable[[Request, Exception], Coroutine[Any, Any, Response]]:
+    """Return what answers a request that ended in an error; ``why`` is for errors that do not say it themselves."""
 
-    async def tell(request: Request, error: Exception) -> Response:
-        more = {"problems": error.reply["problems"], "exit": 2} if isinstance(error, Refused) else {}
-        return refusal(status, message or str(error), **more)
+    async def refuse(request: Request, error: Exception) -> Response:
+        no = error if isinstance(error, NoAnswer) else NoAnswer(*why)
+        return JSONResponse(no.content, no.status, {"Retry-After": "1"} if no.status == 503 else None)
 
-    return tell
+    return refuse
 
 
-def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None) -> Starlette:
-    """Return the app for a server that listens at a host."""
-    server = Server(limits or ServerLimits())
+def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None, address: str | None = None) -> Starlette:
+    """Return the app for a server that listens at a host; it announces its address once the page is served."""
+    server = Server(limits or ServerLimits(), address)
     hosts = allowed_hosts(host)
     known = {
-        Refused: _told(400),
-        Busy: _told(503, "all workers are busy: try again in a second"),
-        TooLong: _told(504, "this takes longer than this server allows; solve it with the command"),
-        TimeoutError: _told(408, "the file took too long to arrive; upload it again"),
-        Failed: _told(500),
-        ClientDisconnect: _told(499, "the request was cancelled"),
-        404: _told(404, "there is no such page"),
-        405: _told(405, "this address does not take this kind of request"),
+        NoAnswer: _refuses(),
+        ClientDisconnect: _refuses(499, "the request was cancelled"),
+        404: _refuses(404, "there is no such page"),
+        405: _refuses(405, "this address does not take this kind of request"),
     }
     app = Starlette(
         routes=[
@@ -240,20 +236,5 @@ def serve(host: str, port: int) -> None:
                 "encryption; leave out --host to serve this machine only"
             )
         announce("starting the workers")
-        _Announced(make_config(make_app(host)), f"http://{f'[{host}]' if ':' in host else host}:{port}").run(
-            sockets=[listener]
-        )
-
-
-class _Announced(uvicorn.Server):
-    """Announces the address of the page once it is served."""
-
-    def __init__(self, config: uvicorn.Config, address: str) -> None:
-        super().__init__(config)
-        self.address = address
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and announce it."""
-        await super().startup(sockets)
-        if self.started:
-            announce(f"the page is {self.address} (Ctrl-C ends it)")
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        uvicorn.Server(make_config(make_app(host, address=address))).run(sockets=[listener])

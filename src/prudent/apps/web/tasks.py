@@ -18,12 +18,12 @@ from prudent.errors import PrudentError, numeral
 from prudent.io.plan import content_of
 from prudent.methods.registry import chosen
 from prudent.policies.distribution import Distribution, check_alpha
-from prudent.results.explanation import Explanation, Option
+from prudent.results.explanation import Explanation
 from prudent.results.plan import Plan
 from prudent.runtime.tables import csv_text, plain
 
 if TYPE_CHECKING:
-    from prudent.apps.web.worker import Session, Tell
+    from prudent.apps.web.worker import Session
 
 ALPHA_MIN = 0.005
 """The smallest alpha of the slider; one sweep serves every alpha from here on."""
@@ -60,7 +60,7 @@ def played(plan: Plan, seed: int) -> dict[str, Any]:
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
     state = int(rng.choice(model.initial_state, p=model.initial_probability))
     agent = plan.policy.start(model.state(state))  # where costs are rounded, it is the policy of the plan's numbers
-    spent, safe_from = 0.0, None
+    spent = 0.0
     steps: list[dict[str, Any]] = []
     while not model.is_goal[state] and len(steps) < STEPS:
         told = plan.explain_left(model.state(state), spent, agent.left)
@@ -69,8 +69,6 @@ def played(plan: Plan, seed: int) -> dict[str, Any]:
         outcome = outcome[model.probability[outcome] > 0]
         chance = model.probability[outcome]
         drawn = int(rng.choice(len(outcome), p=chance / chance.sum()))
-        if told.safe and safe_from is None:
-            safe_from = len(steps)
         listed = np.argsort(-chance, kind="stable")[:OUTCOMES].tolist()
         if drawn not in listed:
             listed[-1] = drawn
@@ -103,7 +101,7 @@ def played(plan: Plan, seed: int) -> dict[str, Any]:
         "total": spent,
         "done": done,
         "end": str(model.state(state)),
-        "safe_from": safe_from,
+        "safe_from": next((i for i, step in enumerate(steps) if step["safe"]), None),
         "budget": plan.policy.budget,
         "bad": spent > plan.own.var,
         "expected": plan.own.expected,
@@ -112,56 +110,37 @@ def played(plan: Plan, seed: int) -> dict[str, Any]:
 
 def _expected(told: Explanation) -> float:
     """Return the expected cost still to come, in the model itself."""
-    by_name = [_own(o) for o in told.options if o.action == told.action and o.at == told.state]
-    return by_name[0] if by_name else min(_own(o) for o in told.options if o.allowed)
-
-
-def _own(option: Option) -> float:
-    return option.expected if option.nominal_expected is None else option.nominal_expected
-
-
-def perform(session: "Session", task: str, values: dict[str, str], listener: "Tell" = None) -> bytes:
-    """Return the body of an answer; a listener hears the best plan so far while a solve refines it."""
-    return _solve(session, values, listener) if task == "solve" else TASKS[task].answer(session, values)
+    named = [o for o in told.options if (o.action, o.at) == (told.action, told.state)][:1]
+    return min(
+        option.expected if option.nominal_expected is None else option.nominal_expected
+        for option in named or [o for o in told.options if o.allowed]
+    )
 
 
 def so_far(plan: Plan) -> bytes:
     """Return the body of an answer to a solve that is still refining its plan."""
-    return _json({**_answer(plan, plan.total_cost), "refining": True, "refines": True, "sure": False})
+    return as_json({**_answer(plan, plan.total_cost), "refining": True, "refines": True, "sure": False})
 
 
-def as_alpha(values: dict[str, str]) -> float:
-    """Return a request's alpha, or refuse it as the command does."""
-    return check_alpha(_read(values.get("alpha", "")))
-
-
-def _read(text: str) -> Any:
-    """Return a text as a number, or unchanged if it is not one."""
+def _read(values: dict[str, str], name: str, default: str | None = None) -> Any:
+    """Return a value of a request as a number, or unchanged if it is not one; by default None if it was left out."""
+    text = values.get(name, default)
     try:
-        return float(numeral(text))
+        return text if text is None else float(numeral(text))
     except ValueError:
         return text
 
 
-def _asked(values: dict[str, str], name: str) -> Any:
-    """Return a value of a request that may be left out."""
-    return _read(values[name]) if name in values else None
-
-
-def _plan(session: "Session", values: dict[str, str], *, sure: bool = True, tell: "Tell" = None) -> Plan:
-    gap, uncertainty = _asked(values, "relative_gap"), _asked(values, "uncertainty")
+def _plan(session: "Session", values: dict[str, str], *, sure: bool = True) -> Plan:
+    gap, uncertainty = _read(values, "relative_gap"), _read(values, "uncertainty")
     method = chosen(values.get("method", YARDSTICK))[0]
-    return session.plan(as_alpha(values), method, gap, uncertainty, sure=sure, tell=tell)
+    return session.plan(check_alpha(_read(values, "alpha", "")), method, gap, uncertainty, sure=sure)
 
 
-def _total_cost(session: "Session", values: dict[str, str], plan: Plan) -> Distribution:
-    return session.distribution(plan, _asked(values, "uncertainty"))
-
-
-def _solve(session: "Session", values: dict[str, str], tell: "Tell" = None) -> bytes:
-    plan = _plan(session, values, sure=values.get("sure") == "1", tell=tell)
+def _solve(session: "Session", values: dict[str, str]) -> bytes:
+    plan = _plan(session, values, sure=values.get("sure") == "1")
     told = {"refining": False, "refines": session.refines(plan), "sure": session.is_sure(plan)}
-    return _json({**_answer(plan, lambda: _total_cost(session, values, plan)), **told})
+    return as_json({**_answer(plan, lambda: session.distribution(plan, _read(values, "uncertainty"))), **told})
 
 
 def _answer(plan: Plan, follow: Callable[[], Distribution]) -> dict[str, Any]:
@@ -204,31 +183,27 @@ def _bars(plan: Plan, result: Distribution) -> dict[str, Any]:
 
 
 def _curve(session: "Session", values: dict[str, str]) -> bytes:
-    uncertainty = _asked(values, "uncertainty")
+    uncertainty = _read(values, "uncertainty")
     found = session.curve(uncertainty)
     sampled = session.rounded or uncertainty is not None  # each point is a policy of its own to evaluate
     asked = np.geomspace(ALPHA_MIN, 1, SAMPLED).tolist() if sampled else None
-    return _json({**found.to_dict(asked), "sampled": sampled})
+    return as_json({**found.to_dict(asked), "sampled": sampled})
 
 
 def _frontier(session: "Session", values: dict[str, str]) -> bytes:
-    alpha = as_alpha(values)
     rough: dict[str, Any] = {"tolerance": 0.01}
     if session.rounded:  # a picture need not be as fine as a plan
         rough = {"tolerance": 0.02, "most": 12, "step": session.curve().step}
-    found = prudent.frontier(session.model, alpha, **rough, **session.options)
-    if found.status == "interrupted":
-        raise KeyboardInterrupt
-    return _json({**found.to_dict(), "message": found.message})
+    found = prudent.frontier(session.model, _read(values, "alpha", ""), **rough, **session.options)
+    return as_json({**found.to_dict(), "message": found.message})
 
 
 def _policy(session: "Session", values: dict[str, str]) -> bytes:
     plan = _plan(session, values, sure=False)
-    text = values.get("left")
-    left = None if text is None else _read(text)
+    left = _read(values, "left")
     if isinstance(left, str) or (left is not None and not math.isfinite(left)):
-        raise PrudentError(f"left is {text!r}; it must be a number")
-    return _json(policy_map(session, plan, left, values.get("layer")))
+        raise PrudentError(f"left is {values['left']!r}; it must be a number")
+    return as_json(policy_map(session, plan, left, values.get("layer")))
 
 
 def _play(session: "Session", values: dict[str, str]) -> bytes:
@@ -241,22 +216,23 @@ def _play(session: "Session", values: dict[str, str]) -> bytes:
             f"a run compares actions at every budget, which takes too long for the page at steps of {plan.step:g}; "
             "choose a larger gap, for which costs are rounded to larger steps, or use plan.explain"
         )
-    return _json(played(plan, int(text)))
+    return as_json(played(plan, int(text)))
 
 
 def _distribution(session: "Session", values: dict[str, str]) -> bytes:
-    result = _total_cost(session, values, _plan(session, values))
+    result = session.distribution(_plan(session, values), _read(values, "uncertainty"))
     rows = zip(result.values.tolist(), result.probabilities.tolist(), strict=True)
     return csv_text(("value", "probability"), rows).encode()
 
 
 def _data(session: "Session", values: dict[str, str]) -> bytes:
     plan = _plan(session, values)
-    result = _total_cost(session, values, plan)
-    return _json({**plan.to_dict(), "distribution": result.to_dict(plan.alpha)})
+    result = session.distribution(plan, _read(values, "uncertainty"))
+    return as_json({**plan.to_dict(), "distribution": result.to_dict(plan.alpha)})
 
 
-def _json(content: Any) -> bytes:
+def as_json(content: Any) -> bytes:
+    """Return the body of an answer in JSON."""
     return json.dumps(plain(content), allow_nan=False).encode()
 
 
@@ -276,7 +252,7 @@ PLANNED = ("alpha", "method", "relative_gap", "uncertainty")
 CSV = "text/csv; charset=utf-8"
 
 TASKS: dict[str, Task] = {
-    "check": Task(lambda session, values: _json(prudent.check(session.model).to_dict())),
+    "check": Task(lambda session, values: as_json(prudent.check(session.model).to_dict())),
     "solve": Task(_solve, (*PLANNED, "sure")),
     "curve": Task(_curve, ("uncertainty",), slow=True),
     "frontier": Task(_frontier, ("alpha",), slow=True),

@@ -1,8 +1,8 @@
 """A process that computes: frames in on stdin, frames out on stdout, one task at a time.
 
-A frame is two lengths (four bytes each, big-endian), a JSON object and raw bytes.  A solve that takes long sends what
-it has so far, in frames of the kind "so far", before its answer.  SIGINT stops the task at hand, as Ctrl-C stops the
-command, and leaves what is kept in place; the process ends with its stdin.
+A frame is a line of JSON and as many bytes as its ``size`` says.  Replies have a status of HTTP; a solve that takes
+long sends what it has so far before its answer.  SIGINT stops the task at hand, as Ctrl-C stops the command, and leaves
+what is kept in place; the process ends with its stdin.
 
 A worker keeps a session for each of its latest models: the model, one sweep for every alpha, and the latest plans.
 """
@@ -10,7 +10,6 @@ A worker keeps a session for each of its latest models: the model, one sweep for
 import json
 import os
 import signal
-import struct
 import sys
 import time
 import traceback
@@ -21,7 +20,7 @@ from types import FrameType
 from typing import Any, BinaryIO, TypeVar
 
 import prudent
-from prudent.apps.web.tasks import ALPHA_MIN, YARDSTICK, perform, so_far
+from prudent.apps.web.tasks import ALPHA_MIN, TASKS, YARDSTICK, as_json, so_far
 from prudent.domains.registry import make
 from prudent.engine.cost_step import find_lattice
 from prudent.errors import ModelError, PrudentError
@@ -35,7 +34,9 @@ from prudent.policies.distribution import Distribution
 from prudent.results.plan import Plan
 from prudent.runtime.limits import cores
 
-LENGTHS = struct.Struct(">II")
+SO_FAR, ANSWERED, REFUSED, STOPPED, FAILED = 102, 200, 400, 499, 500
+"""What a reply says; only the first is followed by another."""
+
 SESSIONS = 4
 """The most models that a worker keeps, with their sweeps."""
 
@@ -51,14 +52,10 @@ FILES = ("traffic",)  # parameters that are paths: requests open no files
 
 Kept = TypeVar("Kept")
 
-Tell = Callable[[Plan], None] | None
-"""What hears of each plan that is the best so far."""
-
 
 def framed(about: dict[str, Any], raw: bytes) -> bytes:
     """Return a frame."""
-    text = json.dumps(about).encode()
-    return LENGTHS.pack(len(text), len(raw)) + text + raw
+    return json.dumps({**about, "size": len(raw)}).encode() + b"\n" + raw
 
 
 class Bounded(dict[Hashable, Any]):
@@ -97,6 +94,7 @@ class Session:
         self.options: dict[str, Any] = {"memory": memory, "threads": max(cores() // 2, 1)}
         self.plans, self.swept, self.curves, self.kept = (Bounded(most) for most in (PLANS, PLANS, PIECES, PIECES))
         self.seconds = 0.0  # what the last exact solve took, if it rounded no costs
+        self.tell: Callable[[Plan], None] | None = None  # hears of each plan that is the best so far
 
     def curve(self, uncertainty: float | str | None = None) -> Curve:
         """Every alpha, from one sweep; with ``uncertainty``, for the worst of a set of models."""
@@ -118,7 +116,6 @@ class Session:
         uncertainty: float | str | None = None,
         *,
         sure: bool = True,
-        tell: Tell = None,
     ) -> Plan:
         """Return the plan for an alpha; only the yardstick depends on the gap, and on the set of models it is for.
 
@@ -130,17 +127,15 @@ class Session:
         usual = method == YARDSTICK and relative_gap is None and uncertainty is None and alpha >= ALPHA_MIN
         if usual and not sure and key not in self.plans and self.seconds > WHILE and not self.rounded:
             return self.swept.get_or_make(alpha, lambda: self.curve().plan(alpha))
-        return self.plans.get_or_make(key, lambda: self._solve(*key, tell))
+        return self.plans.get_or_make(key, lambda: self._solve(*key))
 
     def is_sure(self, plan: Plan) -> bool:
         """Return whether a plan comes from a solve of its own."""
         return any(each is plan for each in self.plans.values())
 
-    def _solve(
-        self, method: str, alpha: float, relative_gap: float | None, uncertainty: float | str | None, tell: Tell
-    ) -> Plan:
+    def _solve(self, method: str, alpha: float, relative_gap: float | None, uncertainty: float | str | None) -> Plan:
         asked: dict[str, Any] = {"method": method, "relative_gap": relative_gap, "uncertainty": uncertainty}
-        plan = solve_aloud(self.model, alpha, tell, **asked, **self.options)
+        plan = solve_aloud(self.model, alpha, self.tell, **asked, **self.options)
         if plan.status == "interrupted":
             raise KeyboardInterrupt
         if method == YARDSTICK and uncertainty is None:
@@ -159,16 +154,15 @@ class Session:
         return self.kept.get_or_make(key, plan.total_cost)
 
 
-def open_session(about: dict[str, Any], raw: bytes | None, memory: int) -> Session:
+def open_session(about: dict[str, Any], raw: bytes, memory: int) -> Session:
     """Return a session for a domain with its parameters, or for the bytes of an uploaded file."""
-    if raw is not None:
+    if "name" in about:
         return Session(parse(raw, about["name"]), {}, memory)
-    for item in about["set"]:
-        if item.partition("=")[0] in FILES:
-            raise PrudentError(f"--set {item}: the page opens no files; use the command instead")
-    model = make(about["model"], tuple(about["set"]))
-    settings = {key: value for key, _, value in (item.partition("=") for item in about["set"])}
-    return Session(model, settings, memory)
+    settings = dict(item.partition("=")[::2] for item in about["set"])
+    for name in FILES:
+        if name in settings:
+            raise PrudentError(f"--set {name}={settings[name]}: the page opens no files; use the command instead")
+    return Session(make(about["model"], tuple(about["set"])), settings, memory)
 
 
 class Worker:
@@ -201,69 +195,51 @@ class Worker:
     def run(self) -> None:
         """Answer until stdin ends."""
         signal.signal(signal.SIGINT, self.interrupt)
-        while len(head := self.source.read(LENGTHS.size)) == LENGTHS.size:
-            size, extra = LENGTHS.unpack(head)
-            about, raw = json.loads(self.source.read(size)), self.source.read(extra)
+        for line in self.source:
+            about = json.loads(line)
+            raw = self.source.read(about["size"])
             self.rang()
-            reply: dict[str, Any] = {"kind": "stopped"}
-            body = b""
+            status, body = STOPPED, b""
             try:
                 self.busy = True
-                reply, body = self.answer(about, raw)
+                status, body = self.answer(about, raw)
                 self.busy = False
             except KeyboardInterrupt:
                 self.busy = False
             if self.rang():  # the result may be unfinished
                 self.sessions.pop(about["key"], None)
-                reply, body = {"kind": "stopped"}, b""
-            self.send(reply, body)
+                status = STOPPED
+            self.send(status, body if status != STOPPED else as_json({"error": "the task was stopped"}))
 
-    def send(self, reply: dict[str, Any], body: bytes) -> None:
+    def send(self, status: int, body: bytes) -> None:
         """Write a frame."""
-        self.sink.write(framed(reply, body))
+        self.sink.write(framed({"status": status}, body))
         self.sink.flush()
 
-    def answer(self, about: dict[str, Any], raw: bytes) -> tuple[dict[str, Any], bytes]:
-        """Return a reply and its body."""
+    def answer(self, about: dict[str, Any], raw: bytes) -> tuple[int, bytes]:
+        """Return the status and the body of a reply."""
         try:
-            session = self.session(about, raw)
-            if session is None:
-                return {"kind": "unknown"}, b""
-            listener = self.listener() if about["task"] == "solve" else None
-            return {"kind": "answer"}, perform(session, about["task"], about["values"], listener)
+            session = self.sessions.get_or_make(about["key"], lambda: open_session(about, raw, self.memory))
+            self.began, session.tell = time.monotonic(), self.tell if about["task"] == "solve" else None
+            return ANSWERED, TASKS[about["task"]].answer(session, about["values"])
         except PrudentError as error:
-            problems = list(error.problems) if isinstance(error, ModelError) else [str(error)]
-            return {"kind": "refused", "error": str(error), "problems": problems}, b""
+            problems = error.problems if isinstance(error, ModelError) else (str(error),)
+            return REFUSED, as_json({"error": str(error), "problems": problems, "exit": 2})
         except MemoryError:
             self.sessions.clear()
             message = "this takes more memory than this server allows; solve it with the command, which has --memory"
-            return {"kind": "refused", "error": message, "problems": [message]}, b""
+            return REFUSED, as_json({"error": message, "problems": [message], "exit": 2})
         except Exception as error:  # a fault of ours must not end the worker; the server reports it
             traceback.print_exc()
-            return {"kind": "failed", "error": f"{type(error).__name__}: {error}"}, b""
+            return FAILED, as_json({"error": f"{type(error).__name__}: {error}"})
 
-    def listener(self) -> Callable[[Plan], None]:
-        """Return what sends the best plan so far, once a solve that begins now takes long."""
-        began = time.monotonic()
-
-        def send(plan: Plan) -> None:
-            if time.monotonic() - began < SILENCE:
-                return
+    def tell(self, plan: Plan) -> None:
+        """Send the best plan so far, once a solve takes long."""
+        if time.monotonic() - self.began >= SILENCE:
             body = so_far(plan)
             self.busy = False  # a signal must not break the frame; the bell keeps it
-            self.send({"kind": "so far"}, body)
+            self.send(SO_FAR, body)
             self.busy = True
-
-        return send
-
-    def session(self, about: dict[str, Any], raw: bytes) -> Session | None:
-        """Return the session of a model, or nothing for an upload whose bytes are needed first."""
-        uploaded = about.get("name") is not None
-        if uploaded and about["key"] not in self.sessions and not about.get("sent"):
-            return None
-        return self.sessions.get_or_make(
-            about["key"], lambda: open_session(about, raw if uploaded else None, self.memory)
-        )
 
 
 def limit_memory(most: int) -> None:
@@ -280,13 +256,13 @@ def warm_up() -> None:
     for model in (cycle, prudent.domains.figure_2()):
         session = Session(model, {}, 10**9)
         for method in (name for name, about in METHODS.items() if about.shown):
-            perform(session, "solve", {"alpha": "0.1", "method": method})
+            TASKS["solve"].answer(session, {"alpha": "0.1", "method": method})
         p = model.probability
         session.model = replace(model, intervals=prudent.Intervals(0.9 * p, 0.9 * p + 0.1))
         for task in ("solve", "play"):
-            perform(session, task, {"alpha": "0.1", "uncertainty": "own"})
+            TASKS[task].answer(session, {"alpha": "0.1", "uncertainty": "own"})
     for task in ("curve", "frontier", "policy", "play", "decisions.csv"):
-        perform(session, task, {"alpha": "0.1"})
+        TASKS[task].answer(session, {"alpha": "0.1"})
 
 
 def main() -> None:
@@ -299,9 +275,9 @@ def main() -> None:
         os.nice(niceness)
     warm_up()
     limit_memory(2 * memory + 2**30)
-    sink.write(framed({}, b""))
-    sink.flush()
-    Worker(source, sink, memory).run()
+    worker = Worker(source, sink, memory)
+    worker.send(ANSWERED, b"")
+    worker.run()
 
 
 if __name__ == "__main__":

@@ -13,14 +13,16 @@ import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from prudent.apps.web.worker import LENGTHS, Bounded, framed
+from prudent.apps.web.worker import ANSWERED, SO_FAR, STOPPED, Bounded, framed
 
-Take = Callable[[bytes], None]
-Work = Callable[[Take, Take], Awaitable[bytes]]
-"""Computes an answer.  It passes an answer that comes when nobody waits any more to the first function, and what it has
-so far to the second."""
+Hear = Callable[[int, bytes], None]
+"""Hears the status and the body of each frame about a task: what is known so far, and the answer, however late."""
+
+Work = Callable[[Hear], Awaitable[bytes]]
+"""Computes an answer."""
 
 GRACE = 0.3
 """Seconds that a task continues after it was given up: if it is done by then, its answer is kept."""
@@ -29,9 +31,17 @@ PATIENCE = 1.5
 """Seconds that a task has to stop after a signal, and again after a second one; then its process is replaced."""
 
 
+class NoAnswer(Exception):
+    """Why a request has no answer, with its status of HTTP."""
+
+    def __init__(self, status: int, error: str, **more: Any) -> None:
+        super().__init__(error)
+        self.status, self.content = status, {"error": error, **more}
+
+
 @dataclass
 class _UnderWay:
-    work: "asyncio.Task[bytes]" = field(init=False)
+    work: "asyncio.Future[bytes]" = field(init=False)
     waiting: int = 0
     so_far: bytes | None = None
 
@@ -51,113 +61,75 @@ class Answers:
         if question in self.kept:
             kept: bytes = self.kept.latest(question)
             return kept
-        found = self.open.get(question)
-        if found is None:
-            found = self.open[question] = _UnderWay()
-            found.work = asyncio.ensure_future(self._worked(question, work, found))
+        if question not in self.open:
+            this = self.open[question] = _UnderWay()
+            this.work = asyncio.ensure_future(work(partial(self._hear, question, this)))
+        found = self.open[question]
         found.waiting += 1
         try:
             return await asyncio.shield(found.work)
         finally:
             found.waiting -= 1
-            if not found.waiting and not found.work.done():
-                self.open.pop(question, None)
+            if not found.waiting:
                 found.work.cancel()
+                del self.open[question]
 
     def so_far(self, question: str) -> bytes | None:
         """Return what is known so far of the answer to a question under way, if anything is."""
         found = self.open.get(question)
         return None if found is None else found.so_far
 
-    async def _worked(self, question: str, work: Work, this: _UnderWay) -> bytes:
-        def tell(body: bytes) -> None:
-            this.so_far = body
-
-        try:
-            body = await work(lambda late: self._keep(question, late), tell)
-        finally:
-            if self.open.get(question) is this:
-                del self.open[question]
-        self._keep(question, body)
-        return body
-
-    def _keep(self, question: str, body: bytes) -> None:
-        if len(body) <= self.kept.most // 4:
+    def _hear(self, question: str, found: _UnderWay, status: int, body: bytes) -> None:
+        if status == SO_FAR:
+            found.so_far = body
+        elif status == ANSWERED and len(body) <= self.kept.most // 4:
             self.kept.keep(question, body)
-
-
-class Busy(Exception):
-    """All workers are at work and the queue is full."""
-
-
-class TooLong(Exception):
-    """A task took more time than it may."""
-
-
-class Failed(Exception):
-    """A worker could not answer, by no fault of the user."""
-
-
-class Refused(Exception):
-    """A task was refused for a reason that the user can fix."""
-
-    def __init__(self, reply: dict[str, Any]) -> None:
-        super().__init__(reply["error"])
-        self.reply = reply
-
-
-def _ignore(body: bytes) -> None:
-    """Take what nobody waits for."""
 
 
 @dataclass(eq=False)
 class _Process:
     process: asyncio.subprocess.Process
     keys: set[str] = field(default_factory=set)  # the models it has seen
-    reading: "asyncio.Task[tuple[dict[str, Any], bytes]] | None" = None
 
-    async def send(self, about: dict[str, Any], raw: bytes) -> None:
+    async def ask(self, about: dict[str, Any], raw: bytes, hear: Hear) -> tuple[int, bytes]:
+        """Send a task; return the status and the body of the frame that ends it."""
         assert self.process.stdin is not None
         self.process.stdin.write(framed(about, raw))
         await self.process.stdin.drain()
-
-    async def receive(self) -> tuple[dict[str, Any], bytes]:
-        """Return the next frame; a caller that gives up waiting leaves it whole for the next caller."""
-        if self.reading is None:
-            self.reading = asyncio.get_running_loop().create_task(self._read())
-        try:
-            return await asyncio.shield(self.reading)
-        finally:
-            if self.reading.done():
-                self.reading = None
-
-    async def _read(self) -> tuple[dict[str, Any], bytes]:
-        assert self.process.stdout is not None
-        size, extra = LENGTHS.unpack(await self.process.stdout.readexactly(LENGTHS.size))
-        reply = json.loads(await self.process.stdout.readexactly(size))
-        return reply, await self.process.stdout.readexactly(extra)
-
-    async def reply(self, tell: Callable[[bytes], None]) -> tuple[dict[str, Any], bytes]:
-        """Return the frame that ends a task; those before it have what is known so far."""
         while True:
-            reply, body = await self.receive()
-            if reply.get("kind") != "so far":
-                return reply, body
-            tell(body)
+            status, body = await self.read()
+            hear(status, body)
+            if status != SO_FAR:
+                return status, body
+
+    async def read(self) -> tuple[int, bytes]:
+        assert self.process.stdout is not None
+        about = json.loads(await self.process.stdout.readuntil())
+        return about["status"], await self.process.stdout.readexactly(about["size"])
 
     def signal(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            if os.name == "posix":
-                self.process.send_signal(signal.SIGINT)
-            else:
-                self.process.kill()
+            self.process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
 
     async def end(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         await self.process.wait()
-        if self.reading is not None:
-            await asyncio.gather(self.reading, return_exceptions=True)
+
+
+@dataclass(eq=False)
+class _Job:
+    about: dict[str, Any]
+    raw: bytes
+    hear: Hear
+    answer: "asyncio.Future[bytes]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def end(self, body: bytes | NoAnswer) -> None:
+        """Answer, or say why there is no answer, unless nobody waits any more."""
+        if not self.answer.done() and isinstance(body, bytes):
+            self.answer.set_result(body)
+        elif not self.answer.done():
+            self.answer.set_exception(body)
 
 
 class Crew:
@@ -167,7 +139,7 @@ class Crew:
         self.size, self.waiting, self.limit, self.memory, self.niceness = size, waiting, limit, memory, niceness
         self.idle: list[_Process] = []
         self.all: set[_Process] = set()
-        self.queue: deque[asyncio.Future[_Process]] = deque()
+        self.queue: deque[_Job] = deque()
         self.tasks: set[asyncio.Task[None]] = set()  # the loop keeps only weak references
         self.counts = {"answered": 0, "stopped": 0, "replaced": 0, "refused as busy": 0}
         self.closed = False
@@ -184,122 +156,79 @@ class Crew:
         worker = _Process(process)
         self.all.add(worker)
         try:
-            await worker.receive()
+            await worker.read()
         except asyncio.IncompleteReadError:
             self.all.discard(worker)
-            raise Failed("a worker process did not start; its message is on the server's stderr") from None
-        self._release(worker)
+            raise RuntimeError("a worker process did not start; its message is on the server's stderr") from None
+        self._free(worker)
 
-    def _release(self, worker: _Process) -> None:
-        """Give a worker to the newest task in the queue, since older ones may be given up; else it is idle."""
-        while self.queue:
-            turn = self.queue.pop()
-            if not turn.done():
-                turn.set_result(worker)
-                return
-        self.idle.append(worker)
+    def _free(self, *workers: _Process) -> None:
+        """Give workers that are idle, or now free, to the newest tasks in the queue: older ones may be given up.
 
-    async def _take(self, key: str) -> _Process:
-        """Return an idle worker, one that knows the model if there is one; else wait for one."""
-        if self.idle:
-            found = next((worker for worker in self.idle if key in worker.keys), self.idle[0])
-            self.idle.remove(found)
-            return found
-        turn: asyncio.Future[_Process] = asyncio.get_running_loop().create_future()
-        self.queue.append(turn)
-        if len(self.queue) > self.waiting:
-            oldest = self.queue.popleft()
-            if not oldest.done():
-                self.counts["refused as busy"] += 1
-                oldest.set_exception(Busy())
-        try:
-            async with asyncio.timeout(self.limit):
-                return await turn
-        except (TimeoutError, asyncio.CancelledError) as error:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self._release(turn.result())
-            if isinstance(error, TimeoutError):
-                raise Busy from None
-            raise
-        finally:
-            if turn in self.queue:
-                self.queue.remove(turn)
+        A task goes to a worker that knows its model, if there is one.
+        """
+        self.idle += workers
+        while self.idle and self.queue:
+            job = self.queue.pop()
+            if not job.answer.done():
+                chosen = next((each for each in self.idle if job.about["key"] in each.keys), self.idle[0])
+                self.idle.remove(chosen)
+                task = asyncio.get_running_loop().create_task(self._work(chosen, job))
+                self.tasks.add(task)
+                task.add_done_callback(self.tasks.discard)
 
-    async def run(
-        self,
-        about: dict[str, Any],
-        raw: bytes | None,
-        keep: Callable[[bytes], None] = _ignore,
-        tell: Callable[[bytes], None] = _ignore,
-    ) -> bytes:
+    async def run(self, about: dict[str, Any], raw: bytes, hear: Hear = lambda status, body: None) -> bytes:
         """Return the answer to a task; if cancelled, stop the task unless it is nearly done.
 
-        Parameters
-        ----------
-        about : dict
-            The task; ``key`` identifies the model, ``name`` is an uploaded file's.
-        raw : bytes, optional
-            That file, sent only to a worker that does not have it.
-        keep : callable, optional
-            Takes the answer if it comes after the task was given up.
-        tell : callable, optional
-            Takes what is known so far, while the task runs.
+        ``key`` of the task identifies the model; an uploaded one has a ``name``, and its file is ``raw``.
         """
-        worker = await self._take(about["key"])
+        job = _Job(about, raw, hear)
+        self.queue.append(job)
+        self._free()
+        if len(self.queue) > self.waiting:
+            self._refuse(self.queue[0])
+        timer = asyncio.get_running_loop().call_later(self.limit, self._refuse, job)
         try:
-            async with asyncio.timeout(self.limit):
-                await worker.send(about, b"")
-                reply, body = await worker.reply(tell)
-                if reply["kind"] == "unknown" and raw is not None:
-                    await worker.send({**about, "sent": True}, raw)
-                    reply, body = await worker.reply(tell)
-        except (TimeoutError, asyncio.CancelledError) as error:
-            self._later(self._stop(worker, about["key"], keep))
-            if isinstance(error, TimeoutError):
-                raise TooLong from None
-            raise
-        except (asyncio.IncompleteReadError, ConnectionError):
-            self._later(self._replace(worker))
-            raise Failed("a worker process ended; try again, with a new worker") from None
-        worker.keys.add(about["key"])
-        self._release(worker)
-        if reply["kind"] == "refused":
-            raise Refused(reply)
-        if reply["kind"] != "answer":
-            raise Failed(reply.get("error", "the task was stopped"))
-        self.counts["answered"] += 1
-        return body
+            return await job.answer
+        finally:
+            timer.cancel()
+            if job in self.queue:
+                self.queue.remove(job)
 
-    def _later(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+    def _refuse(self, job: _Job) -> None:
+        """Refuse a task that still waits for a worker."""
+        if job in self.queue:
+            self.queue.remove(job)
+            self.counts["refused as busy"] += 1
+            job.end(NoAnswer(503, "all workers are busy: try again in a second"))
 
-    async def _stop(self, worker: _Process, key: str, keep: Callable[[bytes], None]) -> None:
-        """Wait a moment, then stop a worker's task."""
+    async def _work(self, worker: _Process, job: _Job) -> None:
+        """Let a worker do a task; stop it if it takes too long or was given up, and replace a worker that ended."""
+        reply = asyncio.ensure_future(worker.ask(job.about, job.raw, job.hear))
+        await asyncio.wait({reply, job.answer}, timeout=self.limit, return_when=asyncio.FIRST_COMPLETED)
+        if not reply.done():
+            job.end(NoAnswer(504, "this takes longer than this server allows; solve it with the command"))
         for patience in (GRACE, PATIENCE, PATIENCE):
-            try:
-                async with asyncio.timeout(patience):
-                    reply, body = await worker.reply(_ignore)
-            except TimeoutError:
-                worker.signal()
-                continue
-            except (asyncio.IncompleteReadError, ConnectionError):
+            if (await asyncio.wait({reply}, timeout=patience))[0]:
                 break
-            if reply["kind"] == "answer":
-                worker.keys.add(key)
-                keep(body)
-            self.counts["answered" if reply["kind"] == "answer" else "stopped"] += 1
-            self._release(worker)
+            worker.signal()
+        else:
+            await worker.end()
+        try:
+            status, body = await reply
+        except (asyncio.IncompleteReadError, ConnectionError):
+            job.end(NoAnswer(500, "a worker process ended; try again, with a new worker"))
+            await worker.end()
+            self.all.discard(worker)
+            self.counts["replaced"] += 1
+            if not self.closed:
+                await self._hire()
             return
-        await self._replace(worker)
-
-    async def _replace(self, worker: _Process) -> None:
-        await worker.end()
-        self.all.discard(worker)
-        self.counts["replaced"] += 1
-        if not self.closed:
-            await self._hire()
+        if status in (ANSWERED, STOPPED):
+            self.counts["answered" if status == ANSWERED else "stopped"] += 1
+        job.end(body if status == ANSWERED else NoAnswer(status, **json.loads(body)))
+        worker.keys.add(job.about["key"])
+        self._free(worker)
 
     def told(self) -> dict[str, int]:
         """Return what was done since the start, and how many are at work now."""
