@@ -70,16 +70,7 @@ class Chances(Numbers):
         names = ("worst", "step", "seconds", "notes", "device")
         return {"model": self.model.name, "points": points, **{name: getattr(self, name) for name in names}}
 
-    def table(self) -> Table:
-        """Return the probabilities as a table, with bounds where they differ in the digits shown.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
-        >>> found.table().rows[0]
-        ('1', '0.855')
-        """
+    def _table(self) -> Table:
         rounded = () if self.step is None else (f"costs were rounded to multiples of {self.step:g}",)
         digits = map(certain, self.upper - self.lower)
         columns = {

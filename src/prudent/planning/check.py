@@ -77,10 +77,8 @@ def check(
     if not isinstance(model, SSP):
         try:
             model = load(model)
-        except ModelError as error:
-            return Report(str(model), problems=error.problems)
         except PrudentError as error:
-            return Report(str(model), problems=(str(error),))
+            return Report(str(model), problems=error.problems if isinstance(error, ModelError) else (str(error),))
     known: dict[str, Any] = {"notes": model.notes}
     problems: list[str] = []
     try:

@@ -366,11 +366,8 @@ class Curve(Shown):
 
 def _ever_closer(n: int) -> list[int]:
     """Return the numbers below n in an order in which any first part is about evenly spread: both ends first."""
-    order, step = dict.fromkeys((0, n - 1)), 1 << n.bit_length()
-    while step > 1:
-        step //= 2
-        order.update(dict.fromkeys(range(0, n, step)))
-    return list(order)
+    by_stride = sorted(range(n), key=lambda i: -(i & -i))  # multiples of large powers of 2 first
+    return list(dict.fromkeys((0, n - 1, *by_stride)))
 
 
 def round_alphas(least: float) -> list[float]:

@@ -140,16 +140,7 @@ class Frontier(Numbers):
     def _columns(self) -> dict[str, Any]:
         return {name: np.array([getattr(point, name) for point in self.points]) for name in ("expected", "cvar")}
 
-    def table(self) -> Table:
-        """Return what ``prudent frontier`` prints: the points, and what each step of safety costs.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
-        >>> frontier.table().head, frontier.table().rows[1]
-        (('expected cost', 'CVaR', 'extra expected cost per unit of CVaR saved'), ('4.06', '10', '0.48'))
-        """
+    def _table(self) -> Table:
         prices = [(b.expected - a.expected) / (a.cvar - b.cvar) for a, b in pairwise(self.points)]
         paid = ["", *(f"{price:,.4g}" for price in prices)]
         gap = at_most(self.gap, certain(self.gap))
