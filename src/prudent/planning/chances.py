@@ -114,10 +114,9 @@ def chances(
         The budgets, in any order.
     worst : bool
         Return the minimal probability instead: no policy, however bad, has a smaller one.
-    step : float, optional
-        Round costs to multiples of this; the bounds account for the rounding.
-    memory, time_limit, threads, device
-        As in :func:`prudent.solve`.  At the time limit the bounds found so far are returned, with a note.
+    step, memory, time_limit, threads, device : optional
+        As in :func:`prudent.solve`; bounds account for rounding.  At the time limit those found so far are returned,
+        with a note.
 
     Examples
     --------
@@ -141,7 +140,6 @@ def chances(
     job = replace(job, within=float(wanted.max(initial=-np.inf)))  # larger totals do not matter
     with job.stopping():
         stage = answer((_Least if worst else _Greatest)(job, wanted))
-    chance, lower, upper = stage.found
     prepared, scale = stage.prepared, stage.prepared.scale
     notes = list(model.notes)
     if job.step is None and scale.rounded and scale.slip == 0:
@@ -151,18 +149,8 @@ def chances(
         )
     notes += [stopped_late(job.limits)] if stage.stopped else []
     notes += _who_counts(model, prepared, endless)
-    return Chances(
-        model,
-        wanted,
-        chance,
-        lower,
-        upper,
-        scale.level_size if scale.rounded else None,
-        job.seconds,
-        worst,
-        tuple(notes),
-        device,
-    )
+    rounded = scale.level_size if scale.rounded else None
+    return Chances(model, wanted, *stage.found, rounded, job.seconds, worst, tuple(notes), device)
 
 
 Bounded = tuple[FloatArray, FloatArray, FloatArray]

@@ -60,10 +60,9 @@ def check(
     ----------
     model : SSP or path
         The problem, or its file.
-    alpha, step : float, optional
-        The parameters for which memory, time and gap are estimated; see :func:`prudent.solve`.
-    time_limit : float, optional
-        Approximate seconds after which the estimates are left out, with a note.
+    alpha, step, time_limit : float, optional
+        As in :func:`prudent.solve`, whose memory, time and gap are estimated; at the time limit the estimates are left
+        out, with a note.
 
     Examples
     --------

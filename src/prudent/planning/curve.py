@@ -396,13 +396,12 @@ def curve(
         The problem.
     alpha_min : float
         The smallest alpha; the curve takes as long as a solve for it.
-    step : float, optional
-        Round the costs to multiples of this.  Costs without a common step are always rounded; the default step is so
-        fine that the gap at ``alpha_min`` is about 0.001 of the distance from the lowest possible cost.
-    memory, time_limit, threads, device : optional
-        As in :func:`prudent.solve`.  With a time limit the points are found at once, as many as the time allows, with a
-        note if some are left out.  If it does not suffice for the curve itself, the points have bounds on the optimal
-        CVaR, from a single plan, with a note; with ``uncertainty`` an error is raised.
+    step, memory, time_limit, threads, device : optional
+        As in :func:`prudent.solve`.  Costs without a common step are always rounded; the default step is so fine that
+        the gap at ``alpha_min`` is about 0.001 of the distance from the lowest possible cost.  With a time limit the
+        points are found at once, as many as the time allows, with a note if some are left out.  If it does not suffice
+        for the curve itself, the points have bounds on the optimal CVaR, from a single plan, with a note; with
+        ``uncertainty`` an error is raised.
     uncertainty : Intervals or float or "own", optional
         Plan for a set of models, as in :func:`prudent.solve`: points have the minimal worst-case CVaR, and their
         ``nominal`` has the policy's values in the model itself.

@@ -116,13 +116,10 @@ def simulate(
 
     Parameters
     ----------
-    model : SSP
-        The problem.
-    policy : plan, policy, mapping or callable
-        A plan or its policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
+    model, policy
+        As in :func:`evaluate`.
     episodes : int
-        The number of runs.  Beyond ten million, only a tally of their costs is kept, so any number takes little
-        memory.
+        The number of runs.  Beyond ten million, only a tally of their costs is kept, which takes little memory.
     seed : int
         The seed of the random numbers; the same seed gives the same runs with any number of threads or workers.
     threads : int, optional
