@@ -160,7 +160,7 @@ Bounded = tuple[FloatArray, FloatArray, FloatArray]
 class _Greatest(Question[Bounded]):
     """The maximal probabilities of staying within budgets, with their bounds; there is no gap to reach."""
 
-    order = 1
+    order, step_for = 1, staticmethod(chance_step)
 
     def __init__(self, job: Job, budgets: FloatArray) -> None:
         super().__init__(job)
@@ -170,10 +170,6 @@ class _Greatest(Question[Bounded]):
         """Return the budgets in levels; -1 for those that best luck exceeds."""
         within = prepared.scale.level_within
         return np.array([max(min(within(budget), UNREACHED), -1) for budget in self.budgets], dtype=np.int64)
-
-    def first_step(self, prepared: Prepared) -> float:
-        """Return a step whose errors, one for each action, are within the default gap."""
-        return chance_step(prepared, self.job.alpha, self.job.limits)
 
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Bounded]:
         """Sweep the budgets."""
