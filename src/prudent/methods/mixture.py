@@ -140,7 +140,9 @@ class Mixing:
         )
         least, most = (float(each.excess[w]) for each in points)
         share = (most - float(allowed[w])) / (most - least) + INSIDE if most > least else 1.0
-        return Mixture(first, second, min(max(share, 0.0), 1.0))
+        if not 0 < share < 1:  # nothing to draw
+            return first if share >= 1 else second
+        return Mixture(first, second, share)
 
     def least_expected(self, upto: float) -> float:
         """Return a lower bound on the expected cost of all mixtures with a true CVaR up to a value."""

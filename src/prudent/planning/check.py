@@ -5,6 +5,7 @@ they are, a coarse solve is measured.  Its gap shrinks about with the square of 
 shrinks.  From these follow the step for a requested gap, or the gap at a given step.
 """
 
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -194,10 +195,7 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     """
     model = job.model
     step = max(fair_step(prepared, job.alpha, job.limits, 4 * COARSE), job.step or 0.0)
-    if step == job.step:
-        coarse = prepared
-    else:
-        coarse = at_step(prepare(model, None, job.limits), step, job.limits) if job.step else job.prepared(step)
+    coarse = prepared if step == job.step else (replace(job, step=None) if job.step else job).prepared(step)
     began = now()
     try:
         stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha)
