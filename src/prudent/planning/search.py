@@ -168,7 +168,7 @@ class _Search:
                     closed = self._with_fallback(tips, self.job.limits)
                     if closed is not None and self._enough(closed.bracket):
                         self.known.check_heuristic(self.job.limits.without_time)
-                        return self._plan(closed, self._ended(closed), stage)
+                        return self._plan(closed, self._explored(closed), stage)
                 if stopped:
                     break
         if best is None:
@@ -243,7 +243,7 @@ class _Search:
         self.known.check_heuristic(limits)
         closed = self._with_fallback(tips, limits)
         if closed is not None:
-            ended = explored if callable(self.fallback) else self._ended(closed)
+            ended = explored if callable(self.fallback) else self._explored(closed)
             return self._plan(replace(closed, stopped=stopped), ended, stage)
         # Without a fallback the plan is incomplete.
         found = replace(stage.found, cvar=math.nan, var=math.nan, expected=math.nan, upper=math.inf)
@@ -302,10 +302,8 @@ class _Search:
         price = "" if self.fallback is None or callable(self.fallback) else f"{self.fallback:.12g}"
         return replace(plan, explored=explored, notes=(*plan.notes, *explored.provisos(price).values()))
 
-    def _explored(self) -> Exploration:
-        return Exploration(len(self.partial.states), len(self.partial.expanded), self.solves, self.known.trusted)
-
-    def _ended(self, closed: Stage[Solution]) -> Exploration:
-        """Return the same for a plan with a price as its fallback."""
-        priced = sum(not self.partial.is_expanded(number) for number in self._tips(closed))
-        return replace(self._explored(), priced=priced)
+    def _explored(self, closed: Stage[Solution] | None = None) -> Exploration:
+        """Return how much was explored; ``closed`` is a plan with a price as its fallback."""
+        priced = 0 if closed is None else sum(not self.partial.is_expanded(number) for number in self._tips(closed))
+        sizes = len(self.partial.states), len(self.partial.expanded)
+        return Exploration(*sizes, self.solves, self.known.trusted, priced)
