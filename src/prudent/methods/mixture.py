@@ -241,10 +241,8 @@ def _point(weighing: Weighing, slope: float, swept: Swept) -> _Point:
 
 def _evaluated(weighing: Weighing, choice: NDArray[np.generic]) -> _Point:
     """Evaluate a policy from every budget; above its own budget it plays as at its own."""
-    missing = weighing.most + 1 - len(choice)
-    if missing > 0:
-        choice = np.concatenate([choice, np.repeat(choice[-1:], missing, axis=0)])
-    choice = choice[: weighing.most + 1]
+    missing = max(weighing.most + 1 - len(choice), 0)
+    choice = np.pad(choice, ((0, missing), (0, 0)), mode="edge")[: weighing.most + 1]
     policy = BudgetPolicy.of_rows(weighing.prepared, choice)
     excess, _, mean = backward_from_each(policy, weighing.explored.expected, weighing.limits.without_time)
     return _Point(0.0, mean, excess, np.full(len(mean), -np.inf), choice)
