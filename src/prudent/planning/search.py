@@ -76,11 +76,10 @@ def search(
 
     Parameters
     ----------
-    initial : hashable or mapping
-        The first state, or ``{state: probability}``.
-    actions : callable or mapping
-        ``actions(state)`` returns ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or ``None`` at a
-        goal, as in :func:`prudent.build`.  The model may have infinitely many states.
+    initial, actions, goals
+        As in :func:`prudent.build`: the first state, or ``{state: probability}``; ``actions(state)`` returns
+        ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or ``None`` at a goal.  The model may have
+        infinitely many states.
     alpha : float
         The worst fraction of runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
     heuristic : callable, optional
@@ -90,8 +89,6 @@ def search(
         rejected with an error; if it was not checked in all states met, ``plan.explored.certified`` is false, and a
         note states where it must be valid.  The default is 0, a valid bound if no cost is negative: a negative cost
         that is met is an error, and a note states that none may be in the part that was not explored.
-    goals : iterable of states, optional
-        As in :func:`prudent.build`.
     fallback : callable or float, optional
         What runs do outside the explored part; this gives an upper bound if the search is stopped early.  A function
         ``fallback(state)`` returns the action of a policy that reaches a goal with probability 1.  A number is a price
