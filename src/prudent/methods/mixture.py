@@ -140,7 +140,9 @@ class Mixing:
         )
         least, most = (float(each.excess[w]) for each in points)
         share = (most - float(allowed[w])) / (most - least) + INSIDE if most > least else 1.0
-        return Mixture(first, second, min(max(share, 0.0), 1.0))
+        if not 0 < share < 1:  # nothing to draw
+            return first if share >= 1 else second
+        return Mixture(first, second, share)
 
     def least_expected(self, upto: float) -> float:
         """Return a lower bound on the expected cost of all mixtures with a true CVaR up to a value."""
@@ -239,10 +241,8 @@ def _point(weighing: Weighing, slope: float, swept: Swept) -> _Point:
 
 def _evaluated(weighing: Weighing, choice: NDArray[np.generic]) -> _Point:
     """Evaluate a policy from every budget; above its own budget it plays as at its own."""
-    missing = weighing.most + 1 - len(choice)
-    if missing > 0:
-        choice = np.concatenate([choice, np.repeat(choice[-1:], missing, axis=0)])
-    choice = choice[: weighing.most + 1]
+    missing = max(weighing.most + 1 - len(choice), 0)
+    choice = np.pad(choice, ((0, missing), (0, 0)), mode="edge")[: weighing.most + 1]
     policy = BudgetPolicy.of_rows(weighing.prepared, choice)
     excess, _, mean = backward_from_each(policy, weighing.explored.expected, weighing.limits.without_time)
     return _Point(0.0, mean, excess, np.full(len(mean), -np.inf), choice)

@@ -89,7 +89,7 @@ class Room:
                 continue
             if found is None or found.expected >= best.expected - worth:
                 break
-            policy = _policy(prepared, found)
+            policy, drawn = _policy(prepared, found)
             try:
                 own = self._own(policy, found, limits)
             except Stopped:
@@ -102,7 +102,7 @@ class Room:
                     cvar=own.cvar,
                     expected=own.mean,
                     steps=own.steps,
-                    notes=(*_drawn(prepared, policy, found), *own.notes),
+                    notes=(*drawn, *own.notes),
                 )
                 if not prepared.scale.rounded:
                     break
@@ -122,13 +122,19 @@ class Room:
         return replace(own, cvar=np.nan if own.notes else min(own.cvar, cvar), mean=mean, upper=upper)
 
 
-def _policy(prepared: Prepared, found: Found | Mixture) -> BudgetPolicy:
+def _policy(prepared: Prepared, found: Found | Mixture) -> tuple[BudgetPolicy, tuple[str, ...]]:
+    """Return the policy that was found, with a note on what it draws if it is randomised."""
     if isinstance(found, Found):
-        return BudgetPolicy.of_rows(prepared, found.choice)
-    if found.share in (0.0, 1.0):  # nothing to draw
-        return BudgetPolicy.of_rows(prepared, (found.first if found.share == 1.0 else found.second).choice)
-    first, second = (Choices.of_rows(each.choice) for each in (found.first, found.second))
-    return MixedPolicy(prepared, first, found.first.budget, other=second, share=found.share)
+        return BudgetPolicy.of_rows(prepared, found.choice), ()
+    scale, parts = prepared.scale, ((found.first, found.share), (found.second, 1 - found.share))
+    first, second = (Choices.of_rows(part.choice) for part, _ in parts)
+    shown = [
+        f"with probability {share:.6g} one of expected cost "
+        f"{number(scale.in_units(part.expected), certain(0.0, scale.money))}"
+        for part, share in parts
+    ]
+    note = f"randomised: draws a policy at the start of a run, {' and '.join(shown)}"
+    return MixedPolicy(prepared, first, found.first.budget, other=second, share=found.share), (note,)
 
 
 def stopping(work: Callable[[], object]) -> str:
@@ -140,14 +146,3 @@ def stopping(work: Callable[[], object]) -> str:
     except TooLarge:
         return "memory"
     return ""
-
-
-def _drawn(prepared: Prepared, policy: BudgetPolicy, found: Found | Mixture) -> tuple[str, ...]:
-    """Describe what a randomised plan draws."""
-    if len(policy.parts) == 1 or not isinstance(found, Mixture):
-        return ()
-    parts = (found.first, found.share), (found.second, 1 - found.share)
-    scale = prepared.scale
-    costs = [number(scale.in_units(part.expected), certain(0.0, scale.money)) for part, _ in parts]
-    shown = [f"with probability {p:.6g} one of expected cost {cost}" for (_, p), cost in zip(parts, costs, strict=True)]
-    return (f"randomised: draws a policy at the start of a run, {' and '.join(shown)}",)

@@ -70,16 +70,7 @@ class Chances(Numbers):
         names = ("worst", "step", "seconds", "notes", "device")
         return {"model": self.model.name, "points": points, **{name: getattr(self, name) for name in names}}
 
-    def table(self) -> Table:
-        """Return the probabilities as a table, with bounds where they differ in the digits shown.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> found = prudent.chances(prudent.domains.figure_2(), [1, 9, 10])
-        >>> found.table().rows[0]
-        ('1', '0.855')
-        """
+    def _table(self) -> Table:
         rounded = () if self.step is None else (f"costs were rounded to multiples of {self.step:g}",)
         digits = map(certain, self.upper - self.lower)
         columns = {
@@ -123,10 +114,9 @@ def chances(
         The budgets, in any order.
     worst : bool
         Return the minimal probability instead: no policy, however bad, has a smaller one.
-    step : float, optional
-        Round costs to multiples of this; the bounds account for the rounding.
-    memory, time_limit, threads, device
-        As in :func:`prudent.solve`.  At the time limit the bounds found so far are returned, with a note.
+    step, memory, time_limit, threads, device : optional
+        As in :func:`prudent.solve`; bounds account for rounding.  At the time limit those found so far are returned,
+        with a note.
 
     Examples
     --------
@@ -150,7 +140,6 @@ def chances(
     job = replace(job, within=float(wanted.max(initial=-np.inf)))  # larger totals do not matter
     with job.stopping():
         stage = answer((_Least if worst else _Greatest)(job, wanted))
-    chance, lower, upper = stage.found
     prepared, scale = stage.prepared, stage.prepared.scale
     notes = list(model.notes)
     if job.step is None and scale.rounded and scale.slip == 0:
@@ -160,18 +149,8 @@ def chances(
         )
     notes += [stopped_late(job.limits)] if stage.stopped else []
     notes += _who_counts(model, prepared, endless)
-    return Chances(
-        model,
-        wanted,
-        chance,
-        lower,
-        upper,
-        scale.level_size if scale.rounded else None,
-        job.seconds,
-        worst,
-        tuple(notes),
-        device,
-    )
+    rounded = scale.level_size if scale.rounded else None
+    return Chances(model, wanted, *stage.found, rounded, job.seconds, worst, tuple(notes), device)
 
 
 Bounded = tuple[FloatArray, FloatArray, FloatArray]
@@ -181,7 +160,7 @@ Bounded = tuple[FloatArray, FloatArray, FloatArray]
 class _Greatest(Question[Bounded]):
     """The maximal probabilities of staying within budgets, with their bounds; there is no gap to reach."""
 
-    order = 1
+    order, step_for = 1, staticmethod(chance_step)
 
     def __init__(self, job: Job, budgets: FloatArray) -> None:
         super().__init__(job)
@@ -191,10 +170,6 @@ class _Greatest(Question[Bounded]):
         """Return the budgets in levels; -1 for those that best luck exceeds."""
         within = prepared.scale.level_within
         return np.array([max(min(within(budget), UNREACHED), -1) for budget in self.budgets], dtype=np.int64)
-
-    def first_step(self, prepared: Prepared) -> float:
-        """Return a step whose errors, one for each action, are within the default gap."""
-        return chance_step(prepared, self.job.alpha, self.job.limits)
 
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Bounded]:
         """Sweep the budgets."""

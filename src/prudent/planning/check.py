@@ -5,6 +5,7 @@ they are, a coarse solve is measured.  Its gap shrinks about with the square of 
 shrinks.  From these follow the step for a requested gap, or the gap at a given step.
 """
 
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -60,10 +61,9 @@ def check(
     ----------
     model : SSP or path
         The problem, or its file.
-    alpha, step : float, optional
-        The parameters for which memory, time and gap are estimated; see :func:`prudent.solve`.
-    time_limit : float, optional
-        Approximate seconds after which the estimates are left out, with a note.
+    alpha, step, time_limit : float, optional
+        As in :func:`prudent.solve`, whose memory, time and gap are estimated; at the time limit the estimates are left
+        out, with a note.
 
     Examples
     --------
@@ -77,10 +77,8 @@ def check(
     if not isinstance(model, SSP):
         try:
             model = load(model)
-        except ModelError as error:
-            return Report(str(model), problems=error.problems)
         except PrudentError as error:
-            return Report(str(model), problems=(str(error),))
+            return Report(str(model), problems=error.problems if isinstance(error, ModelError) else (str(error),))
     known: dict[str, Any] = {"notes": model.notes}
     problems: list[str] = []
     try:
@@ -197,10 +195,7 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     """
     model = job.model
     step = max(fair_step(prepared, job.alpha, job.limits, 4 * COARSE), job.step or 0.0)
-    if step == job.step:
-        coarse = prepared
-    else:
-        coarse = at_step(prepare(model, None, job.limits), step, job.limits) if job.step else job.prepared(step)
+    coarse = prepared if step == job.step else (replace(job, step=None) if job.step else job).prepared(step)
     began = now()
     try:
         stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha)

@@ -333,11 +333,8 @@ class Curve(Shown):
 
 def _ever_closer(n: int) -> list[int]:
     """Return the numbers below n in an order in which any first part is about evenly spread: both ends first."""
-    order, step = dict.fromkeys((0, n - 1)), 1 << n.bit_length()
-    while step > 1:
-        step //= 2
-        order.update(dict.fromkeys(range(0, n, step)))
-    return list(order)
+    by_stride = sorted(range(n), key=lambda i: -(i & -i))  # multiples of large powers of 2 first
+    return list(dict.fromkeys((0, n - 1, *by_stride)))
 
 
 def round_alphas(least: float) -> list[float]:
@@ -366,13 +363,12 @@ def curve(
         The problem.
     alpha_min : float
         The smallest alpha; the curve takes as long as a solve for it.
-    step : float, optional
-        Round the costs to multiples of this.  Costs without a common step are always rounded; the default step is so
-        fine that the gap at ``alpha_min`` is about 0.001 of the distance from the lowest possible cost.
-    memory, time_limit, threads, device : optional
-        As in :func:`prudent.solve`.  With a time limit the points are found at once, as many as the time allows, with a
-        note if some are left out.  If it does not suffice for the curve itself, the points have bounds on the optimal
-        CVaR, from a single plan, with a note; with ``uncertainty`` an error is raised.
+    step, memory, time_limit, threads, device : optional
+        As in :func:`prudent.solve`.  Costs without a common step are always rounded; the default step is so fine that
+        the gap at ``alpha_min`` is about 0.001 of the distance from the lowest possible cost.  With a time limit the
+        points are found at once, as many as the time allows, with a note if some are left out.  If it does not suffice
+        for the curve itself, the points have bounds on the optimal CVaR, from a single plan, with a note; with
+        ``uncertainty`` an error is raised.
     uncertainty : Intervals or float or "own", optional
         Plan for a set of models, as in :func:`prudent.solve`: points have the minimal worst-case CVaR, and their
         ``nominal`` has the policy's values in the model itself.
@@ -381,12 +377,8 @@ def curve(
     --------
     >>> import prudent
     >>> curve = prudent.curve(prudent.domains.figure_2(), alpha_min=0.05)
-    >>> for point in curve.points:
-    ...     print(f"{point.alpha:.4f}  {point.cvar:.4f}  {point.var:g}  {point.expected:.4f}")
-    0.0500  10.0000  10  4.0600
-    0.1000  10.0000  7  7.3000
-    0.2286  8.3125  0  1.9000
-    1.0000  1.9000  0  1.9000
+    >>> [(round(point.alpha, 4), round(point.cvar, 4), point.var) for point in curve.points]
+    [(0.05, 10.0, 10.0), (0.1, 10.0, 7.0), (0.2286, 8.3125, 0.0), (1.0, 1.9, 0.0)]
     """
     given = locals()
     check_model(model)

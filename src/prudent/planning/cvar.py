@@ -115,13 +115,9 @@ def solve_robust(job: Job, intervals: Intervals) -> Plan:
 class EveryBudget(Question[Explored]):
     """The sweeps that serve a job's alpha and every larger one; ``what`` is said to take too long if they do."""
 
-    def __init__(self, job: Job, what: str, first: Callable[[Prepared, float, Limits], float]) -> None:
+    def __init__(self, job: Job, what: str, step_for: Callable[[Prepared, float, Limits], float]) -> None:
         super().__init__(job)
-        self.what, self.first = what, first
-
-    def first_step(self, prepared: Prepared) -> float:
-        """Return the step that was chosen for all alphas."""
-        return self.first(prepared, self.job.alpha, self.job.limits)
+        self.what, self.step_for = what, step_for
 
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Explored]:
         """Sweep the budgets."""

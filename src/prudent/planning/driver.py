@@ -12,6 +12,7 @@ to attempt on the model, prepared for one step or another.  :func:`answer` asks 
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Generic
 
@@ -56,6 +57,7 @@ class Question(ABC, Generic[Found]):
     may_stall = False  # whether part of the gap need not come from rounding; then attempts end if a step does not help
     focuses = False  # whether it can be asked only where the optimum can be
     refines = True  # whether finer steps may bring a better answer; if not, it is asked once
+    step_for: Callable[[Prepared, float, Limits], float] | None = None  # chooses the first step, if the gap does not
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -69,7 +71,9 @@ class Question(ABC, Generic[Found]):
         """Return an answer for the step that a model is prepared for, within limits."""
 
     def first_step(self, prepared: Prepared) -> float:
-        """Return the first step to round costs to: a fair one for the gap, coarser if time is short."""
+        """Return the first step to round costs to; by default a fair one for the gap, coarser if time is short."""
+        if self.step_for is not None:
+            return self.step_for(prepared, self.job.alpha, self.job.limits)
         return first_step(prepared, self.job.alpha, self.job.target, self.job.limits)
 
     def focused(self, prepared: Prepared, focus: Focus) -> Stage[Found]:

@@ -1,6 +1,6 @@
 """What a given policy costs: ``evaluate`` exactly, ``simulate`` by runs, a cross-check with standard errors."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 from inspect import signature
@@ -116,13 +116,10 @@ def simulate(
 
     Parameters
     ----------
-    model : SSP
-        The problem.
-    policy : plan, policy, mapping or callable
-        A plan or its policy, a table ``{state: action}``, or a function ``(state, spent) -> action``.
+    model, policy
+        As in :func:`evaluate`.
     episodes : int
-        The number of runs.  Beyond ten million, only a tally of their costs is kept, so any number takes little
-        memory.
+        The number of runs.  Beyond ten million, only a tally of their costs is kept, which takes little memory.
     seed : int
         The seed of the random numbers; the same seed gives the same runs with any number of threads or workers.
     threads : int, optional
@@ -167,21 +164,16 @@ def policy_of(model: SSP, policy: PolicyOrPlan) -> Policy:
             f"policy is a {type(policy).__name__}; pass a plan or its policy, a table {{state: action}} or a function "
             "(state, spent)"
         )
-    elif not _takes_two(own):
-        raise PrudentError(
-            f"policy is a function of {signature(own)}; it must take (state, spent), the state and the cost so far"
-        )
+    else:
+        try:
+            signature(own).bind(None, None)
+        except TypeError:
+            raise PrudentError(
+                f"policy is a function of {signature(own)}; it must take (state, spent), the state and the cost so far"
+            ) from None
+        except ValueError:  # some compiled functions have no signature
+            pass
     return cast(Policy, own)
-
-
-def _takes_two(function: Callable[..., object]) -> bool:
-    try:
-        signature(function).bind(None, None)
-    except TypeError:
-        return False
-    except ValueError:  # some compiled functions have no signature
-        pass
-    return True
 
 
 def _by_names(policy: BudgetPolicy) -> dict[Hashable, Hashable]:

@@ -15,12 +15,11 @@ import numpy as np
 
 from prudent.errors import PrudentError, as_number, whole_number
 from prudent.methods.mean_cvar import CLOSED, TASK, Found, Weighing, beneath
-from prudent.methods.solution import Solution
 from prudent.models.ssp import SSP, check_model
-from prudent.planning.bounds import Stage, Stop, Target, bracket_below, stage_of
+from prudent.planning.bounds import Stop, Target, bracket_below, stage_of
 from prudent.planning.cvar import explored, only_at_hand, unswept
 from prudent.planning.cvar_limit import limited
-from prudent.planning.job import Job, begin
+from prudent.planning.job import begin
 from prudent.planning.objective import solution_of
 from prudent.planning.options import Options
 from prudent.planning.plans import plan_of, stopped_late
@@ -140,16 +139,7 @@ class Frontier(Numbers):
     def _columns(self) -> dict[str, Any]:
         return {name: np.array([getattr(point, name) for point in self.points]) for name in ("expected", "cvar")}
 
-    def table(self) -> Table:
-        """Return what ``prudent frontier`` prints: the points, and what each step of safety costs.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> frontier = prudent.frontier(prudent.domains.figure_2(), alpha=0.1)
-        >>> frontier.table().head, frontier.table().rows[1]
-        (('expected cost', 'CVaR', 'extra expected cost per unit of CVaR saved'), ('4.06', '10', '0.48'))
-        """
+    def _table(self) -> Table:
         prices = [(b.expected - a.expected) / (a.cvar - b.cvar) for a, b in pairwise(self.points)]
         paid = ["", *(f"{price:,.4g}" for price in prices)]
         gap = at_most(self.gap, certain(self.gap))
@@ -198,21 +188,17 @@ def frontier(
 
     Parameters
     ----------
-    model : SSP
-        The problem.
-    alpha : float
-        The worst fraction of runs in CVaR: 0.05 for the worst 5%.
+    model, alpha
+        As in :func:`prudent.solve`.
     tolerance : float
         Add points until no policy's expected cost can be below the straight line between two neighbours by more than
         this fraction of the range of expected costs; 0 finds all points.
     most : int
         The largest number of weights of CVaR to try.  ``gap`` bounds by how much a policy that was not found can
         improve on the points and the lines between them.
-    step : float, optional
-        Round the costs to multiples of this; costs without a common step are always rounded.
-    memory, time_limit, threads : optional
-        As in :func:`prudent.solve`.  At the time limit the points found so far are returned; if there is none, a single
-        plan with bounds, whose expected cost and CVaR may be unknown.
+    step, memory, time_limit, threads : optional
+        As in :func:`prudent.solve`; costs without a common step are always rounded.  At the time limit the points found
+        so far are returned; if there is none, a single plan with bounds, whose expected cost and CVaR may be unknown.
 
     Examples
     --------
@@ -230,7 +216,11 @@ def frontier(
         try:
             weighing = Weighing(explored(job, TASK, chance_step), alpha, job.limits)
         except Stopped as stopped:
-            return _unswept(job, only_at_hand(job, stopped))
+            hand = only_at_hand(job, stopped)
+            scale, lower, notes = hand.prepared.scale, hand.bracket.lower, (*model.notes, *hand.notes)
+            alone = (FrontierPoint(scale.in_units(hand.found.expected), np.nan, hand.found.policy),)
+            about = lower, np.inf, "gap_not_reached", scale.step, job.seconds, notes
+            return Frontier(model, alpha, alone, ((0.0, lower),), *about)
         prepared, lines, found = weighing.prepared, weighing.lines, [weighing.valued(weighing.safest)]
         enough, ended, closed = 0.0, "", set[tuple[float, float]]()
         try:
@@ -308,23 +298,6 @@ def _undominated(found: list[Found]) -> list[Found]:
         if not kept or point.cvar < kept[-1].cvar - CLOSED * abs(kept[-1].cvar):
             kept.append(point)
     return kept
-
-
-def _unswept(job: Job, hand: Stage[Solution]) -> Frontier:
-    """Return the plan at hand as the only point, where no sweep was finished."""
-    scale, least = hand.prepared.scale, hand.bracket.lower
-    return Frontier(
-        model=job.model,
-        alpha=job.alpha,
-        points=(FrontierPoint(scale.in_units(hand.found.expected), np.nan, hand.found.policy),),
-        lines=((0.0, least),),
-        lower=least,
-        gap=np.inf,
-        status="gap_not_reached",
-        step=scale.step,
-        seconds=job.seconds,
-        notes=(*job.model.notes, *hand.notes),
-    )
 
 
 def _point(weighing: Weighing, found: Found, limits: Limits) -> FrontierPoint:

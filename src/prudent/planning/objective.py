@@ -78,7 +78,7 @@ def solution_of(policy: BudgetPolicy, alpha: float, limits: Limits = UNLIMITED) 
 class BestFor(Question[Reached], Generic[Asked]):
     """The best policy for an objective; its gap is about in proportion to the step, but part of it may be ties."""
 
-    order, may_stall = 1, True
+    order, may_stall, step_for = 1, True, staticmethod(chance_step)
 
     def __init__(self, job: Job, objective: Asked) -> None:
         super().__init__(job)
@@ -91,10 +91,6 @@ class BestFor(Question[Reached], Generic[Asked]):
     @abstractmethod
     def unswept(self, prepared: Prepared, hand: Solution) -> Achieved:
         """Return what is known of the value of the policy at hand, and of the optimum, without a sweep."""
-
-    def first_step(self, prepared: Prepared) -> float:
-        """Return a step whose errors, one for each action, are within the default gap."""
-        return chance_step(prepared, self.job.alpha, self.job.limits)
 
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Reached]:
         """Find the best policy."""
@@ -202,11 +198,7 @@ class LeastVaR(BestFor[ValueAtRisk]):
 class LeastMeanPlusCVaR(BestFor[MeanPlusCVaR]):
     """The minimal sum of the expected cost and a weight times CVaR; its gap shrinks as that of CVaR."""
 
-    order = 2
-
-    def first_step(self, prepared: Prepared) -> float:
-        """Return a step at which bounds on CVaR are mostly within the default gap."""
-        return fair_step(prepared, self.job.alpha, self.job.limits)
+    order, step_for = 2, staticmethod(fair_step)
 
     def achieve(self, prepared: Prepared, limits: Limits) -> Reached:
         """Sweep for CVaR, then for the weight."""

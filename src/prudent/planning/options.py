@@ -101,8 +101,9 @@ class Options:
 
     def _refuse_combinations(self) -> None:
         """Refuse options that do not go together."""
-        limits, objective = [name for name in LIMITS if self.given(name)], self.given("objective")
-        method, own = self.given("method"), f"method 'exact', not {self.method_name!r}"
+        limits = [name for name in LIMITS if self.given(name)]
+        objective, method = self.given("objective"), self.given("method")
+        own = f"method 'exact', not {self.method_name!r}" if method else ""
         more = method or limits or objective or self.given("checkpoint") or self.given("goal")
         for wrong, why in (
             (

@@ -6,7 +6,7 @@ tells which step is fine enough, and costs little compared with the last one, at
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -127,14 +127,6 @@ def endless(stage: Stage[Any], target: Target) -> bool:
     return near and stage.levels > min(QUICK, LITTLE / work_per_level(prepared))
 
 
-class Next(NamedTuple):
-    """The next step, or the same step and why there is no next one."""
-
-    step: float
-    stopped: str = Stop.NOT
-    needs: float = math.nan  # about the seconds or bytes that would be enough
-
-
 def finer_step(
     stage: Stage[Any],
     target: Target,
@@ -143,10 +135,11 @@ def finer_step(
     order: int = 2,
     *,
     base: Prepared,
-) -> Next:
-    """Return the next step, not finer than ``finest``, the common step of the costs if there is one.
+) -> tuple[float, str, float]:
+    """Return the next step, why there is none, and about the seconds or bytes that would be enough.
 
-    The gap is about in proportion to the step to the power of ``order``.  ``base`` is the model without a given step.
+    No step is finer than ``finest``, the common step of the costs if there is one.  The gap is about in proportion to
+    the step to the power of ``order``.  ``base`` is the model without a given step.
     """
     prepared, bracket = stage.prepared, stage.bracket
     step = prepared.scale.step
@@ -154,27 +147,27 @@ def finer_step(
     ratio = min(wanted ** (1 / order), FINER)
     finer = short_step(step * max(ratio, FINEST), prepared)
     if limits.stop:
-        return Next(step, limits.stop)
+        return step, limits.stop, math.nan
     unasked = target.exact and limits.time_limit is None
     if unasked and stage.levels * step / finer * _work(prepared) > _at_once(prepared):
-        return Next(step, Stop.WORK)
+        return step, Stop.WORK, math.nan
     if finer < COMMON * finest:
         finer = finest
     elif finer < _finest(prepared.model):
-        return Next(step, Stop.DIGITS)
+        return step, Stop.DIGITS, math.nan
     last = min(max(step * ratio ** (1 / SLOWER), finest, _finest(prepared.model)), finer)  # most likely fine enough
     left, takes = SAFELY * limits.left, stage.seconds * step / finer
     if takes > left:  # the time left may still allow a smaller refinement
         finer = max(short_step(max(step * stage.seconds / max(left, 1e-3), finer), prepared), finest)
         if finer > FINER * step:
             needs = (limits.time_limit or 0.0) - limits.left + MARGIN * stage.seconds * step / last / SAFELY
-            return Next(step, Stop.TIME, needs)
+            return step, Stop.TIME, needs
     while _bytes(base, finer, stage.levels * step, limits) > limits.memory:
         larger = short_step(finer / FINER, prepared)
         finer = larger if larger > finer else 2 * finer  # the common step may be as coarse
         if finer > FINER * step:
-            return Next(step, Stop.MEMORY, MARGIN * _bytes(base, last, stage.levels * step, limits))
-    return Next(finer)
+            return step, Stop.MEMORY, MARGIN * _bytes(base, last, stage.levels * step, limits)
+    return finer, Stop.NOT, math.nan
 
 
 def _bytes(base: Prepared, step: float, size: float, limits: Limits) -> int:

@@ -76,11 +76,10 @@ def search(
 
     Parameters
     ----------
-    initial : hashable or mapping
-        The first state, or ``{state: probability}``.
-    actions : callable or mapping
-        ``actions(state)`` returns ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or ``None`` at a
-        goal, as in :func:`prudent.build`.  The model may have infinitely many states.
+    initial, actions, goals
+        As in :func:`prudent.build`: the first state, or ``{state: probability}``; ``actions(state)`` returns
+        ``{action: [(probability, next_state, cost), ...]}``, and ``{}`` or ``None`` at a goal.  The model may have
+        infinitely many states.
     alpha : float
         The worst fraction of runs in CVaR: 0.05 for the worst 5%; above 0 and at most 1.
     heuristic : callable, optional
@@ -90,8 +89,6 @@ def search(
         rejected with an error; if it was not checked in all states met, ``plan.explored.certified`` is false, and a
         note states where it must be valid.  The default is 0, a valid bound if no cost is negative: a negative cost
         that is met is an error, and a note states that none may be in the part that was not explored.
-    goals : iterable of states, optional
-        As in :func:`prudent.build`.
     fallback : callable or float, optional
         What runs do outside the explored part; this gives an upper bound if the search is stopped early.  A function
         ``fallback(state)`` returns the action of a policy that reaches a goal with probability 1.  A number is a price
@@ -168,7 +165,7 @@ class _Search:
                     closed = self._with_fallback(tips, self.job.limits)
                     if closed is not None and self._enough(closed.bracket):
                         self.known.check_heuristic(self.job.limits.without_time)
-                        return self._plan(closed, self._ended(closed), stage)
+                        return self._plan(closed, self._explored(closed), stage)
                 if stopped:
                     break
         if best is None:
@@ -243,7 +240,7 @@ class _Search:
         self.known.check_heuristic(limits)
         closed = self._with_fallback(tips, limits)
         if closed is not None:
-            ended = explored if callable(self.fallback) else self._ended(closed)
+            ended = explored if callable(self.fallback) else self._explored(closed)
             return self._plan(replace(closed, stopped=stopped), ended, stage)
         # Without a fallback the plan is incomplete.
         found = replace(stage.found, cvar=math.nan, var=math.nan, expected=math.nan, upper=math.inf)
@@ -302,10 +299,8 @@ class _Search:
         price = "" if self.fallback is None or callable(self.fallback) else f"{self.fallback:.12g}"
         return replace(plan, explored=explored, notes=(*plan.notes, *explored.provisos(price).values()))
 
-    def _explored(self) -> Exploration:
-        return Exploration(len(self.partial.states), len(self.partial.expanded), self.solves, self.known.trusted)
-
-    def _ended(self, closed: Stage[Solution]) -> Exploration:
-        """Return the same for a plan with a price as its fallback."""
-        priced = sum(not self.partial.is_expanded(number) for number in self._tips(closed))
-        return replace(self._explored(), priced=priced)
+    def _explored(self, closed: Stage[Solution] | None = None) -> Exploration:
+        """Return how much was explored; ``closed`` is a plan with a price as its fallback."""
+        priced = 0 if closed is None else sum(not self.partial.is_expanded(number) for number in self._tips(closed))
+        sizes = len(self.partial.states), len(self.partial.expanded)
+        return Exploration(*sizes, self.solves, self.known.trusted, priced)

@@ -126,20 +126,16 @@ def solve(
     >>> plan.status, round(plan.cvar, 9), round(plan.expected, 9), plan.policy("s1")
     ('optimal', 10.0, 4.06, 'd')
     """
-    given = locals()
+    given, ranks = locals(), ranks_of(comm, available_memory())
+    if ranks is not None and ranks.rank > 0:
+        follow(ranks, threads)
+        return cast(Plan, None)
 
-    def work(ranks: Ranks | None) -> Plan:
+    def work() -> Plan:
         check_model(model)
-        asked = Options.of("solve", given)
-        return _solved(model, check_alpha(alpha), asked, ranks)
+        return _solved(model, check_alpha(alpha), Options.of("solve", given), ranks)
 
-    ranks = ranks_of(comm, available_memory())
-    if ranks is None:
-        return work(None)
-    if ranks.rank == 0:
-        return ranks.lead(lambda: work(ranks))
-    follow(ranks, threads)
-    return cast(Plan, None)
+    return work() if ranks is None else ranks.lead(work)
 
 
 def solve_aloud(model: SSP, alpha: float, tell: Callable[[Plan], None] | None, **options: Any) -> Plan:

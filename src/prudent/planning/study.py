@@ -82,12 +82,8 @@ def study(
     --------
     >>> import prudent
     >>> study = prudent.study("inventory-control", {"capacity": [10, 20]}, alphas=[0.02, 0.2], workers=1)
-    >>> for row in study.rows:
-    ...     print(row["capacity"], row["alpha"], round(row["cvar"], 3))
-    10 0.02 186.399
-    10 0.2 164.816
-    20 0.02 386.399
-    20 0.2 360.171
+    >>> [(row["capacity"], row["alpha"], round(row["cvar"], 3)) for row in study.rows]
+    [(10, 0.02, 186.399), (10, 0.2, 164.816), (20, 0.02, 386.399), (20, 0.2, 360.171)]
     """
     given, began = locals(), now()
     check_executor(executor)

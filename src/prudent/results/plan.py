@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -282,14 +282,7 @@ class Plan(Numbers):
         return self.policy.prepared.scale.rounded and not math.isnan(self.cvar) and self.nominal is None
 
     def explain(self, state: Hashable, spent: float = 0.0) -> Explanation:
-        """Compare all actions of a state, given the cost so far.
-
-        Parameters
-        ----------
-        state : hashable
-            The state's name.
-        spent : float
-            The cost so far.
+        """Compare all actions of a state, given by its name, after a run has spent so much.
 
         Examples
         --------
@@ -407,6 +400,15 @@ class Plan(Numbers):
         >>> table.rows[0], table.rows[-2][1]
         (('CVaR', '10', 'mean of the worst 10% of runs'), '7.12')
         """
+        table = self._table()
+        if alpha is None:
+            return table
+        how = ", of simulated runs" if math.isnan(self.own.var) else ""
+        how += "" if self.nominal is None else ", in the model itself"
+        tails = ((name, text, f"{what}{how}") for name, text, what in self.total_cost().tails(alpha))
+        return replace(table, rows=(*table.rows, *tails))
+
+    def _table(self) -> Table:
         shown, tail, exceeded = self.shown(), f"mean of {worst(self.alpha)}", exceeded_in(self.alpha)
         if self._from_below:
             tail, exceeded = f"{tail}, at least", f"{exceeded}, about"
@@ -422,10 +424,6 @@ class Plan(Numbers):
         rows.append(("minimal worst-case cost", shown["worst_case"], known))
         if self.goal_probability < 1:
             rows.insert(0, ("probability of a goal", probability(self.goal_probability), "the highest possible"))
-        if alpha is not None:  # the plan does not aim at these
-            how = ", of simulated runs" if math.isnan(self.own.var) else ""
-            how += "" if self.nominal is None else ", in the model itself"
-            rows += [(name, text, f"{what}{how}") for name, text, what in self.total_cost().tails(alpha)]
         what = f"method {self.method}"
         if (goal := self.objective) is not None:
             rows.insert(0, self._objective_row(goal))

@@ -113,15 +113,7 @@ class Report(Numbers):
         kinds |= {f"forecast_{item.name}": KINDS.get(item.type, "object") for item in fields(Forecast)}
         return super().to_frame().astype(kinds)
 
-    def table(self) -> Table:
-        """Return what ``prudent check`` prints.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> prudent.check(prudent.domains.figure_2()).table().rows[0]
-        ('states', '4', '1 of them goals; finite horizon')
-        """
+    def _table(self) -> Table:
         notes = (*(f"note: {note}" for note in self.notes), *(f"problem: {problem}" for problem in self.problems))
         known = tuple(row for row in self._rows() if row[1])
         return Table(f"{self.model}: {self._verdict}", known, "lrw", notes=notes)

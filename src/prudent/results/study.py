@@ -102,17 +102,7 @@ class Study(Numbers):
         write_bytes(Path(path), text.encode())
         return None
 
-    def table(self) -> Table:
-        """Return what ``prudent study`` prints.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> study = prudent.study("betting-game", {"stages": [2, 4]}, alphas=[0.1], workers=1)
-        >>> table = study.table()
-        >>> table.head, table.rows[0][:3]
-        (('stages', 'alpha', 'CVaR', 'VaR', 'expected cost', 'status', 'seconds'), ('2', '0.1', '95'))
-        """
+    def _table(self) -> Table:
         rows = []
         for row in self.rows:
             about = (*(str(row[name]) for name in self.parameters), f"{row['alpha']:g}")

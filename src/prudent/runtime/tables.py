@@ -321,6 +321,21 @@ class Numbers(Shown):
     @abstractmethod
     def _columns(self) -> Mapping[str, Any]: ...
 
+    @abstractmethod
+    def _table(self) -> Table: ...
+
+    def table(self) -> Table:
+        """Return what the command prints.
+
+        Examples
+        --------
+        >>> import prudent
+        >>> table = prudent.chances(prudent.domains.figure_2(), [1, 9]).table()
+        >>> table.head, table.rows
+        (('budget', 'probability'), (('1', '0.855'), ('9', '0.9')))
+        """
+        return self._table()
+
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as the command prints them with ``--json``; unknown and infinite ones are None.
 
