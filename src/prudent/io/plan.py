@@ -173,11 +173,7 @@ def _check_content(content: dict[str, Any]) -> None:
             raise PrudentError(f"{name} is {_shown(value)}, which is not a valid number")
     if not (0 < content["alpha"] <= 1 and content["step"] > 0 and content["seconds"] >= 0):
         raise PrudentError("alpha must be above 0 and at most 1, step above 0, and seconds at least 0")
-    _check_bounds(content)
-
-
-def _check_bounds(content: dict[str, Any]) -> None:
-    """Refuse bounds that contradict each other or the plan's own numbers; those may differ by rounding errors."""
+    # Bounds must not contradict each other or the plan's own numbers, which may differ by rounding errors.
     value = {name: float(content[name]) for name in NUMBERS}
     ordered = [("lower", "upper"), ("lower", "cvar"), ("expected_lower", "expected")]
     if content["objective"] is None and value["max_cvar"] == math.inf:  # else its CVaR need not be the lowest
