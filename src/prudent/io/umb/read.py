@@ -58,7 +58,7 @@ def parse(raw: bytes, path: Path, property: str | None = None, initial: Initial 
                 f"state-is-initial.bin: {len(first):,} states are initial, but #initial-states is {declared}; the two "
                 "must be equal, and at least 1"
             )
-        start, notes = drawn(first, initial)
+        start = drawn(first, initial)
         acting = ~goal
         if AUXILIARY in arrays.index["annotations"]["aps"]:
             auxiliary = _labelled(arrays, AUXILIARY, graph.n_states)
@@ -68,7 +68,7 @@ def parse(raw: bytes, path: Path, property: str | None = None, initial: Initial 
             raise PrudentError(
                 f"state-to-choices.bin: state {s} has no choices, and lacks the label {label!r} of goals"
             )
-        model = graph.model(acting, cost, start, path.name.split(".")[0], notes, most=most, initial=initial)
+        model = graph.model(acting, cost, start, path.name.split(".")[0], most, initial)
         for s in traps(model)[:1] if most else ():
             raise PrudentError(
                 f"the maximal total reward is undefined: from state {model.state(s)!r} runs never reach a goal; if "
@@ -143,15 +143,7 @@ class TransitionSystem(Rows):
         return np.zeros(len(self.successor)) if total is None else np.asarray(total)
 
     def model(
-        self,
-        acting: BoolArray,
-        cost: FloatArray,
-        start: Start,
-        name: str,
-        notes: tuple[str, ...],
-        *,
-        most: bool,
-        initial: Initial | None,
+        self, acting: BoolArray, cost: FloatArray, start: Start, name: str, most: bool, initial: Initial | None
     ) -> SSP:
         """Return the model of the first ``len(acting)`` states, of which those that do not act are goals.
 
@@ -161,7 +153,6 @@ class TransitionSystem(Rows):
         taken = kept[self.outcome_action]
         n_labels = self.arrays.count(self.arrays.index["transition-system"], "#choice-actions")
         actions = action_names(self.arrays, n_labels, self.n_actions, self.action_start[:-1][self.action_state])
-        sets = () if self.bounds is None else (BETWEEN,)
         model = SSP(
             action_start=offsets(np.where(acting, np.diff(self.action_start)[: len(acting)], 0)),
             outcome_start=offsets(np.diff(self.outcome_start)[kept]),
@@ -173,7 +164,7 @@ class TransitionSystem(Rows):
             state_names=state_names(self.arrays, len(acting), self.n_states),
             action_names=None if actions is None else [actions[c] for c in np.flatnonzero(kept).tolist()],
             name=name,
-            notes=(*notes, *sets, *((NEGATED,) if most else ())),
+            notes=(*start[2], *([BETWEEN] if self.bounds is not None else []), *([NEGATED] if most else [])),
             intervals=None if self.bounds is None else Intervals(*(ends[taken] for ends in self.bounds)),
         )
         return started(model, initial)
@@ -214,7 +205,7 @@ def _passed_on(
         successor = state[graph.successor]
         if len(start[0]) == 1 and first >= n_real:
             mine = slice(begin[first], begin[first] + size[first])
-            start = graph.successor[mine], graph.probability[mine]
+            start = graph.successor[mine], graph.probability[mine], ()
         to = np.concatenate([start[0], successor[: graph.arc_start[n_real]]])
         if (graph.probability[begin[passing]] == 1).all() and (to < n_real).all():
             return start, successor
