@@ -134,12 +134,10 @@ def from_gymnasium(
 
     model = build(first, actions, name=title, max_states=len(table) + len(ends))
     late = None
-    if horizon is True:
-        horizon = limit
-        if horizon is None:
-            raise PrudentError(f"horizon is True, but {title} has no TimeLimit; give the number of actions")
-    elif horizon is False:
-        horizon = None
+    if horizon is True and limit is None:
+        raise PrudentError(f"horizon is True, but {title} has no TimeLimit; give the number of actions")
+    if isinstance(horizon, bool):
+        horizon = limit if horizon else None
     if horizon is None and horizon_cost != 0:
         raise PrudentError("horizon_cost is the cost of a run that the horizon ends; give horizon= with it")
     if horizon is not None:

@@ -95,7 +95,11 @@ def _used_names(described: Any, path: Path, asked: Any, reward: str | None) -> s
 
 def value_of(kind: str, name: str, value: Any) -> Any:
     """Return a value, a number from Python or text from a command, as the constant's type requires."""
-    at = f"constant {name} is {_shown(value)}; it must be"
+    try:
+        shown = repr(value)
+    except ValueError:  # Python's limit on the digits of a whole number
+        shown = "a number of thousands of digits"
+    at = f"constant {name} is {shown if len(shown) <= 60 else f'{shown[:60]}...'}; it must be"
     if kind == "bool":
         text = str(value).lower()
         if text not in ("true", "false"):
@@ -121,11 +125,3 @@ def value_of(kind: str, name: str, value: Any) -> Any:
     if not -(2**63) <= number < 2**63:
         raise PrudentError(f"{at} a whole number from -2^63 to 2^63 - 1, the range of Storm")
     return int(number)
-
-
-def _shown(value: Any) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # Python's limit on the digits of a whole number
-        return "a number of thousands of digits"
-    return text if len(text) <= 60 else f"{text[:60]}..."
