@@ -101,7 +101,7 @@ def _row(line: str, at: str, parameters: Sequence[str]) -> Row:
                 row[name] = checked(value, {"text": str, "count": int}[kind], name)
         for name in parameters:
             if isinstance(row[name], float):
-                _number(row[name], name, ("inf", "-inf", "nan"))
+                _number(row[name], name, NUMBERS["cvar"])
         if row["error"] is None and None in (row[name] for name, kind in FIELDS.items() if name != "error"):
             raise PrudentError("has neither all its numbers nor an error")
         return row

@@ -59,14 +59,13 @@ def action_names(model: SSP) -> tuple[Hashable, ...]:
     return tuple(dict.fromkeys(model.names[1]))
 
 
-def plain(observation: Any) -> Hashable:
+def plain(observation: Any) -> Any:
     """Return an observation or action as a name: NumPy's numbers as Python's, arrays as tuples."""
     if isinstance(observation, np.ndarray | np.generic):
         observation = observation.tolist()
     if isinstance(observation, list):
         return tuple(plain(item) for item in observation)
-    name: Hashable = observation
-    return name
+    return observation
 
 
 def from_gymnasium(
