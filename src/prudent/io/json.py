@@ -75,29 +75,24 @@ def parse(raw: bytes, path: Path) -> SSP:
                 gc.enable()
 
 
-class _Problems:
-    """Collects problems, so that many can be reported at once."""
-
-    def __init__(self) -> None:
-        self.found: list[str] = []
-        self.count = 0
+class _Problems(list[str]):
+    """Collects problems, so that many can be reported at once: the first as they are, and "" for each of the others."""
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note what is refused inside: keep the first problems, and count the others."""
+        """Note what is refused inside."""
         try:
             yield
         except PrudentError as error:
             for problem in error.problems if isinstance(error, ModelError) else [str(error)]:
-                self.count += 1
-                if self.count <= LISTED:
-                    self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
+                short = problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}..."
+                self.append(short if len(self) < LISTED else "")
 
     def refuse(self) -> None:
-        """Raise the problems kept, and the number of others, if there are any."""
-        more = [f"{self.count - LISTED:,} more problems are not listed; fix these first"]
-        if self.count:
-            raise ModelError([*self.found, *(more if self.count > LISTED else [])])
+        """Raise the first problems, and the number of others, if there are any."""
+        more = [f"{len(self) - LISTED:,} more problems are not listed; fix these first"] if self[LISTED:] else []
+        if self:
+            raise ModelError([*self[:LISTED], *more])
 
 
 def _model(content: Any, name: str) -> SSP:
@@ -222,13 +217,13 @@ def _mended(content: Any, problems: _Problems) -> tuple[dict[str, list[Any]], di
         index = _index(acting, goals, content)
     for a, (i, row) in enumerate(right.items()):
         who = f"state {row['state'][:LONGEST]!r}, action {row['action'][:LONGEST]!r}"
-        before = problems.count
+        before = len(problems)
         for j, outcome in enumerate(row["outcomes"]):
             with problems.noted():
-                _check_outcome(outcome, f"transitions[{i}].outcomes[{j}]", who, index, problems.count < HINTS)
-        if problems.count > before:
+                _check_outcome(outcome, f"transitions[{i}].outcomes[{j}]", who, index, len(problems) < HINTS)
+        if len(problems) > before:
             table["outcomes"][a] = [{"p": 1.0, "to": next(iter(index)), "cost": 0.0}]
-    if problems.count:  # then counts may be missing, which is no problem of the file's
+    if problems:  # then counts may be missing, which is no problem of the file's
         table["outcomes"] = [[{name: each[name] for name in OUTCOME} for each in rows] for rows in table["outcomes"]]
     initial = {0: 1.0}
     with problems.noted():

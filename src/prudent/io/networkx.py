@@ -198,13 +198,11 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
         raise PrudentError(
             f"{where} is up to {high:g}, more than {DURATIONS:,} times step={grid.step:g}; give a larger step"
         )
-    h, share = grid.step, ROUNDING[grid.rounding]
-    if grid.rounding == "up":  # k stands for what lies in ((k - 1) h, k h]
-        k = np.arange(int(np.ceil(low / h)), int(np.ceil(high / h)) + 1)
-        at_most = _chance(distribution, k * h, below=False)
-    else:  # k stands for what lies in [(k - share) h, (k + 1 - share) h)
-        k = np.arange(int(np.floor(low / h + share)), int(np.floor(high / h + share)) + 1)
-        at_most = _chance(distribution, (k + 1 - share) * h, below=True)
+    h, share, up = grid.step, ROUNDING[grid.rounding], grid.rounding == "up"
+    # k stands for what lies in [(k - share) h, (k + 1 - share) h); rounded up, in ((k - 1) h, k h]
+    first, last = (int(np.ceil(end / h) if up else np.floor(end / h + share)) for end in (low, high))
+    k = np.arange(first, last + 1)
+    at_most = _chance(distribution, (k + 1 - share) * h, below=not up)
     at_most[-1] = 1.0
     risen = np.maximum.accumulate(np.maximum(at_most, 0.0))
     if not (risen - at_most <= NOISE).all() or not (risen <= 1 + NOISE).all():  # nan is refused, too

@@ -255,9 +255,7 @@ class Arrays:
 
 def bit_array(value: NDArray[np.bool_]) -> bytes:
     """Return truth values as a member holds them."""
-    padded = np.zeros(-(-len(value) // 64) * 64, dtype=bool)
-    padded[: len(value)] = value
-    return np.packbits(padded, bitorder="little").tobytes()
+    return np.packbits(value, bitorder="little").tobytes().ljust(-(-len(value) // 64) * 8, b"\0")
 
 
 def string_arrays(folder: str, strings: list[str], what: str) -> dict[str, bytes]:
