@@ -327,12 +327,9 @@ def _listed(items: list[str], indent: int) -> str:
 def written_names(model: SSP) -> tuple[list[str], list[str]]:
     """Return the names of the states and of the actions as strings; refuse names that are equal as strings."""
     state, action = (list(map(str, names)) for names in model.names)
-    _refuse_twins(state, "states")
-    for s, (first, last) in enumerate(pairwise(model.action_start.tolist())):
-        _refuse_twins(action[first:last], f"actions of state {state[s]!r}")
+    own = (action[first:last] for first, last in pairwise(model.action_start.tolist()))
+    for s, names in enumerate(chain([state], own), start=-1):
+        for name in repeated(names)[:1]:
+            what = "states" if s < 0 else f"actions of state {state[s]!r}"
+            raise PrudentError(f"two {what} are both written {name!r}; names in a file are strings and must differ")
     return state, action
-
-
-def _refuse_twins(names: list[str], what: str) -> None:
-    for name in repeated(names)[:1]:
-        raise PrudentError(f"two {what} are both written {name!r}; names in a file are strings and must differ")

@@ -159,7 +159,9 @@ def durations(time: Any, grid: Grid, where: str) -> list[tuple[float, float]]:
     try:
         if isinstance(time, list | tuple) or np.shape(time) != ():
             values, chances = (list(part) for part in time)
-        pairs = [(_number(t), _number(p)) for t, p in zip(values, chances, strict=True)]
+        if any(isinstance(each, str | bytes | bool | np.bool_) for each in (*values, *chances)):
+            raise TypeError  # though it may read like a number
+        pairs = [(float(t), float(p)) for t, p in zip(values, chances, strict=True)]
     except (TypeError, ValueError, OverflowError):
         raise PrudentError(f"{where} is {time!r}; it must be {_WANTED}") from None
     for t, p in pairs:
@@ -209,12 +211,6 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
         raise PrudentError(f"{where} is a distribution whose cdf does not rise to 1")
     chance = np.diff(np.minimum(risen, 1.0), prepend=0.0)
     return [(float(t), float(p)) for t, p in zip(k * h, chance, strict=True) if p > 0]
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str | bytes | bool | np.bool_):
-        raise TypeError  # though it may read like one
-    return float(value)
 
 
 def _ends(distribution: Any, where: str) -> tuple[float, float]:
