@@ -21,6 +21,9 @@ DIGITS = 400
 NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?)")
 """A number as text, as the file would have it, or a fraction."""
 
+NO_USES = ("name", "ref", "action", "location", "initial-locations", "system", "comment")
+"""Fields of JANI that hold names and texts, but no expressions."""
+
 WORD = re.compile(r"[^\W\d]\w*")
 """A name in an expression."""
 
@@ -78,13 +81,14 @@ def _used_names(described: Any, path: Path, asked: Any, reward: str | None) -> s
             if isinstance(set_here, str) and set_here in transient:
                 into = used.setdefault(set_here, set())
             for name, each in node.items():
-                if name not in ("ref", "name"):  # these are no uses
+                if name not in NO_USES:
                     walk(each, into)
 
     for part in (*document.pop("constants", ()), *document.pop("functions", ())):
         walk(part, used.setdefault(part["name"], set()))
     document.pop("properties", None)
-    new = {reward, f"rewardmodel_{reward}"} if reward else {"default_reward_model"}  # as Storm calls it in JANI
+    called = "default_reward_model" if reward == "" else reward  # in JANI
+    new = set[str]() if called is None else {called, f"rewardmodel_{called}"}
     walk([document, str(asked.get_raw_formula())], new)
     found = set[str]()
     while new:
