@@ -233,8 +233,7 @@ class Arrays:
             if alias in known:
                 raise PrudentError(f"{at}: two entries are called {alias!r}; names must differ")
             known[alias] = key
-        name = wanted if wanted is not None or default in known or len(known) != 1 else next(iter(known))
-        name = default if name is None else name
+        name = wanted or (next(iter(known)) if default not in known and len(known) == 1 else default)
         if name not in known:
             there = ", ".join(repr(each) for each in list(known)[:20]) or "none"
             raise PrudentError(
