@@ -80,7 +80,7 @@ def from_mdptoolbox(
     reward = _rewards(R, n_actions, n_states)
     action, state = (part.ravel() for part in np.indices((n_actions, n_states)))
     given = _Given(cost, initial, goals, discount, state_names, action_names, name)
-    return _model(state, action, vstack(matrices), reward, given)
+    return _model(state, action, vstack(matrices).tocsr(), reward, given)
 
 
 def from_quantecon(
@@ -174,14 +174,11 @@ def _model(
     order = np.lexsort((action, state))
     for at in order[1:][(np.diff(state[order]) == 0) & (np.diff(action[order]) == 0)][:1]:
         raise PrudentError(f"state {state[at]}, action {action[at]} is listed twice; list each pair once")
-    kept = ~(lacking | np.isin(state, ends))
-    entry = matrix.tocoo()
-    used = kept[entry.row] & (entry.data != 0)
-    pair, target, chance = entry.row[used], entry.col[used].astype(np.int64), entry.data[used]
-    cost = costs_of(rule, reward[pair] if isinstance(reward, np.ndarray) else reward[pair, target])
-    row = (np.cumsum(kept[order]) - 1)[np.argsort(order)][pair]
-    state, action = state[order][kept[order]], action[order][kept[order]]
-    goals = ends.tolist()
+    order = order[~(lacking | np.isin(state, ends))[order]]
+    state, action, reward, entry = state[order], action[order], reward[order], matrix[order].tocoo()
+    used, goals = entry.data != 0, ends.tolist()
+    row, target, chance = entry.row[used].astype(np.int64), entry.col[used].astype(np.int64), entry.data[used]
+    cost = costs_of(rule, reward[row] if isinstance(reward, np.ndarray) else reward[row, target])
     if going_on < 1:
         row, target = np.concatenate([row, row]), np.concatenate([target, np.full(len(row), n_states)])
         chance, cost = np.concatenate([going_on * chance, (1 - going_on) * chance]), np.concatenate([cost, cost])

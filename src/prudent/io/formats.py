@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from prudent.errors import PrudentError
 from prudent.io import json, pddl
@@ -21,28 +21,21 @@ if TYPE_CHECKING:
 
 # Modules that only plans need are imported with the first plan, so that models are read without numba and SciPy.
 
-
-class Format(NamedTuple):
-    """How files of one kind are read and written."""
-
-    model_of: Callable[..., SSP]  # from a file's bytes and path; for files that Storm reads, from the path alone
-    content_of: Callable[[SSP], bytes] | None = None
-    through_storm: bool = False
-
-
-MODEL_FORMATS = {
-    ".json": Format(json.parse, json.content_of),
-    ".json.gz": Format(json.parse, json.content_of),
-    ".umb": Format(umb_read.parse, umb_write.content_of),
-    ".drn": Format(storm.read_explicit, storm.content_of, through_storm=True),
-    ".drn.gz": Format(storm.read_explicit, storm.content_of, through_storm=True),
-    ".pddl": Format(pddl.model_of),
-    **dict.fromkeys((".prism", ".nm", ".pm", ".jani"), Format(storm.read, through_storm=True)),
+READERS: dict[str, Callable[..., SSP]] = {
+    **dict.fromkeys((".json", ".json.gz"), json.parse),
+    ".umb": umb_read.parse,
+    **dict.fromkeys((".drn", ".drn.gz"), storm.read_explicit),
+    ".pddl": pddl.model_of,
+    **dict.fromkeys((".prism", ".nm", ".pm", ".jani"), storm.read),
 }
-"""The format of each suffix."""
+"""What returns the model of a file of each suffix, from its bytes and path; Storm reads it from the path alone."""
 
-WRITTEN = tuple(suffix for suffix, form in MODEL_FORMATS.items() if form.content_of)
-"""The suffixes of models that are written."""
+WRITERS: dict[str, Callable[[SSP], bytes]] = {
+    **dict.fromkeys((".json", ".json.gz"), json.content_of),
+    ".umb": umb_write.content_of,
+    **dict.fromkeys((".drn", ".drn.gz"), storm.content_of),
+}
+"""What returns the bytes of a file of each suffix that is written, before they are gzipped."""
 
 NOT_TAKEN = {
     "property": "defines its own costs and goals; leave out property= (--property)",
@@ -96,22 +89,22 @@ def load(
     <SSP model: 4 states, 5 actions, 8 outcomes>
     """
     suffix = _suffix(path)
-    form = MODEL_FORMATS[suffix]
+    model_of = READERS[suffix]
     given = {"property": property, "constants": constants, "initial": initial, "problem": problem}
     options = {name: value for name, value in given.items() if value is not None}
     for name in options:
-        if name not in signature(form.model_of).parameters:
+        if name not in signature(model_of).parameters:
             raise PrudentError(f"{path}: a {suffix} file {NOT_TAKEN[name]}")
-    content = () if form.through_storm else (read_bytes(Path(path)),)
-    return form.model_of(*content, Path(path), **options)
+    content = (read_bytes(Path(path)),) if "raw" in signature(model_of).parameters else ()
+    return model_of(*content, Path(path), **options)
 
 
 def parse(raw: bytes, name: str) -> SSP:
     """Return the model in the bytes of a file of this name; no file is opened."""
-    form = MODEL_FORMATS[_suffix(name)]
-    if form.through_storm:
+    model_of = READERS[_suffix(name)]
+    if "raw" not in signature(model_of).parameters:
         raise PrudentError(f"{name}: Storm reads such files only from the disk; give the path to prudent.load")
-    return form.model_of(raw, Path(name))
+    return model_of(raw, Path(name))
 
 
 def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
@@ -131,10 +124,9 @@ def save(content: "SSP | Plan", path: str | PathLike[str]) -> None:
     'd'
     """
     if isinstance(content, SSP):
-        content_of = MODEL_FORMATS[_suffix(path)].content_of
-        if content_of is None:
-            raise PrudentError(f"{path}: models cannot be written in this format; write {', '.join(WRITTEN)}")
-        raw = content_of(content)
+        if (suffix := _suffix(path)) not in WRITERS:
+            raise PrudentError(f"{path}: models cannot be written in this format; write {', '.join(WRITERS)}")
+        raw = WRITERS[suffix](content)
         write_bytes(Path(path), gzip.compress(raw, mtime=0) if str(path).lower().endswith(".gz") else raw)
         return
     from prudent.io import plan as plan_file
@@ -169,7 +161,7 @@ def load_plan(path: str | PathLike[str], model: SSP) -> "Plan":
 def check_plan_path(path: str | PathLike[str]) -> None:
     """Refuse a path that is not a plan's, before anything is computed."""
     chain = "; a plan's Markov chain is a model: prudent.save(plan.chain(), ...)"
-    hint = chain if str(path).lower().endswith(WRITTEN) else ""
+    hint = chain if str(path).lower().endswith(tuple(WRITERS)) else ""
     check_place(path, ".safetensors", "plans are read and written", hint=hint)
 
 
@@ -177,7 +169,7 @@ def _suffix(path: str | PathLike[str]) -> str:
     if not isinstance(path, str | PathLike):
         raise PrudentError(f"path is {path!r}; it must be the path of a file")
     name = Path(path).name.lower()
-    for suffix in MODEL_FORMATS:
+    for suffix in READERS:
         if name.endswith(suffix):
             return suffix
-    raise PrudentError(f"{path}: unknown kind of file; models are in {', '.join(MODEL_FORMATS)} files")
+    raise PrudentError(f"{path}: unknown kind of file; models are in {', '.join(READERS)} files")

@@ -40,7 +40,7 @@ LISTED, LONGEST = 100, 500
 """How many problems are listed, and how many characters of each."""
 
 NAMES, LETTERS, HINTS = 500, 40, 5
-"""Hints on wrong names are slow: they are given among at most this many names, for names this short, this often."""
+"""Hints are slow: they are given among at most this many names, for names this short, in this many first problems."""
 
 DOCUMENT = ("format", "version", "initial", "goals", "transitions")
 TRANSITION: dict[str, type] = {"state": str, "action": str, "outcomes": list}
@@ -75,57 +75,24 @@ def parse(raw: bytes, path: Path) -> SSP:
                 gc.enable()
 
 
-class _Problems:
-    """Collects problems, so that many can be reported at once."""
-
-    def __init__(self) -> None:
-        self.found: list[str] = []
-        self.count = 0
+class _Problems(list[str]):
+    """Collects problems, so that many can be reported at once: the first as they are, and "" for each of the others."""
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note what is refused inside: keep the first problems, and count the others."""
+        """Note what is refused inside."""
         try:
             yield
         except PrudentError as error:
             for problem in error.problems if isinstance(error, ModelError) else [str(error)]:
-                self.count += 1
-                if self.count <= LISTED:
-                    self.found.append(problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}...")
+                short = problem if len(problem) <= LONGEST else f"{problem[:LONGEST]}..."
+                self.append(short if len(self) < LISTED else "")
 
     def refuse(self) -> None:
-        """Raise the problems kept, and the number of others, if there are any."""
-        more = [f"{self.count - LISTED:,} more problems are not listed; fix these first"]
-        if self.count:
-            raise ModelError([*self.found, *(more if self.count > LISTED else [])])
-
-
-class _States:
-    """The numbers of the states by name, and hints on unknown names."""
-
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
-        self.index = {name: i for i, name in enumerate(names)}
-        self.hints = HINTS if len(names) <= NAMES else 0
-
-    def number(self, state: Any, at: str) -> int:
-        found = self.index.get(checked(state, str, at))
-        if found is None:
-            raise PrudentError(
-                f"{at}: state {state!r} has no transitions and is not a goal; {self._hint(state)}add it to the goals, "
-                "or give it transitions (a dead end leads to itself)"
-            )
-        return found
-
-    def numbers(self, states: list[str]) -> Any:
-        return np.fromiter(map(self.index.__getitem__, states), np.int64, len(states))
-
-    def _hint(self, state: str) -> str:
-        if not self.hints or len(state) > LETTERS:
-            return ""
-        self.hints -= 1
-        near = get_close_matches(state, self.index, n=1)
-        return f"did you mean {near[0]!r}? If not, " if near else ""
+        """Raise the first problems, and the number of others, if there are any."""
+        more = [f"{len(self) - LISTED:,} more problems are not listed; fix these first"] if self[LISTED:] else []
+        if self:
+            raise ModelError([*self[:LISTED], *more])
 
 
 def _model(content: Any, name: str) -> SSP:
@@ -141,8 +108,8 @@ def _model(content: Any, name: str) -> SSP:
     rows, goals = (checked(content[part], list, part) for part in ("transitions", "goals"))
     with suppress(PrudentError):
         table = _columns(rows, TRANSITION)
-        states = _States(_names(dict.fromkeys(table["state"]), goals, content))
-        model = _assembled(table, states, _initial(content["initial"], states), name)
+        index = _index(dict.fromkeys(table["state"]), goals, content)
+        model = _assembled(table, index, _initial(content["initial"], index), name)
         problems.refuse()
         return model
     with problems.noted():
@@ -151,39 +118,54 @@ def _model(content: Any, name: str) -> SSP:
     raise Defect("a model was refused for no reason")
 
 
-def _assembled(table: dict[str, list[Any]], states: _States, initial: dict[int, float], name: str) -> SSP:
-    """Return the model of columns; refuse one that is malformed."""
-    number = states.numbers(table["state"])
+def _assembled(table: dict[str, list[Any]], index: dict[str, int], initial: dict[int, float], name: str) -> SSP:
+    """Return the model of columns, given the number of each state; refuse one that is malformed."""
+    number = np.fromiter(map(index.__getitem__, table["state"]), np.int64, len(table["state"]))
     if (number[1:] < number[:-1]).any():
         order = np.argsort(number, kind="stable").tolist()
         table = {name: [column[i] for i in order] for name, column in table.items()}
     return SSP(
-        action_start=starts(number, len(states.names)),
+        action_start=starts(number, len(index)),
         outcome_start=offsets(list(map(len, table["outcomes"]))),
-        **_outcomes(list(chain.from_iterable(table["outcomes"])), states),
+        **_outcomes(list(chain.from_iterable(table["outcomes"])), index),
         initial_state=np.array(list(initial), dtype=np.int64),
         initial_probability=np.array(list(initial.values())),
-        state_names=states.names,
+        state_names=list(index),
         action_names=table["action"],
         name=name,
     )
 
 
-def _names(acting: dict[str, None], goals: list[Any], content: Any) -> list[str]:
-    """Return the names of all states, those with transitions first, or in the order that the document lists them."""
+def _index(acting: dict[str, None], goals: list[Any], content: Any) -> dict[str, int]:
+    """Return the number of every state: those with transitions come first, unless the document lists the states."""
     if not (set(map(type, goals)) <= {str} and acting.keys().isdisjoint(goals)):
         raise PrudentError("a goal is malformed")
-    names = [*acting, *dict.fromkeys(goals)]
-    if "states" not in content:
-        return names
-    listed = checked(content["states"], list, "states")
-    ordered = [checked(state, str, f"states[{i}]") for i, state in enumerate(listed)]
-    if len(ordered) != len(names) or set(ordered) != set(names):
-        raise PrudentError("states must list each state with transitions and each goal exactly once, or be left out")
-    return ordered
+    names = ordered = [*acting, *dict.fromkeys(goals)]
+    if "states" in content:
+        listed = checked(content["states"], list, "states")
+        ordered = [checked(state, str, f"states[{i}]") for i, state in enumerate(listed)]
+        if len(ordered) != len(names) or set(ordered) != set(names):
+            raise PrudentError(
+                "states must list each state with transitions and each goal exactly once, or be left out"
+            )
+    return {name: i for i, name in enumerate(ordered)}
 
 
-def _outcomes(rows: list[Any], states: _States) -> dict[str, Any]:
+def _number(index: dict[str, int], state: Any, at: str, hint: bool = True) -> int:
+    """Return the number of a state; refuse an unknown one, with a hint if asked."""
+    found = index.get(checked(state, str, at))
+    if found is None:
+        short = hint and len(index) <= NAMES and len(state) <= LETTERS
+        near = get_close_matches(state, index, n=1) if short else []
+        raise PrudentError(
+            f"{at}: state {state!r} has no transitions and is not a goal; "
+            f"{f'did you mean {near[0]!r}? If not, ' if near else ''}add it to the goals, "
+            "or give it transitions (a dead end leads to itself)"
+        )
+    return found
+
+
+def _outcomes(rows: list[Any], index: dict[str, int]) -> dict[str, Any]:
     """Return the arrays of all outcomes, with counts and bounds if there are any."""
     fields = OUTCOME
     try:
@@ -194,7 +176,7 @@ def _outcomes(rows: list[Any], states: _States) -> dict[str, Any]:
         table = _columns(rows, fields)
         array = {name: np.array(table[name], dtype=np.float64) for name, kind in fields.items() if kind is float}
         found: dict[str, Any] = {"probability": array.pop("p"), "cost": array.pop("cost")}
-        found["successor"] = states.numbers(table["to"])
+        found["successor"] = np.fromiter(map(index.__getitem__, table["to"]), np.int64, len(rows))
     except (AttributeError, KeyError, OverflowError):
         raise PrudentError("an outcome is malformed") from None
     if not array:
@@ -210,8 +192,8 @@ def _outcomes(rows: list[Any], states: _States) -> dict[str, Any]:
     return found if np.isnan(count).any() else found | {"count": count}
 
 
-def _mended(content: Any, problems: _Problems) -> tuple[dict[str, list[Any]], _States, dict[int, float]]:
-    """Return columns without the rows that are wrong, their states and the start; note what is wrong with the others.
+def _mended(content: Any, problems: _Problems) -> tuple[dict[str, list[Any]], dict[str, int], dict[int, float]]:
+    """Return columns without the rows that are wrong, the states and the start; note what is wrong with the others.
 
     All outcomes of a transition that has wrong ones are replaced.
     """
@@ -230,33 +212,32 @@ def _mended(content: Any, problems: _Problems) -> tuple[dict[str, list[Any]], _S
                     f"goals[{i}]: goal {goal!r} has transitions; runs end at goals: remove one or the other"
                 )
             goals.append(goal)
-    names = _names(acting, goals, {})
+    index, table = _index(acting, goals, {}), {name: [row[name] for row in right.values()] for name in TRANSITION}
     with problems.noted():
-        names = _names(acting, goals, content)
-    states, table = _States(names), {name: [row[name] for row in right.values()] for name in TRANSITION}
+        index = _index(acting, goals, content)
     for a, (i, row) in enumerate(right.items()):
         who = f"state {row['state'][:LONGEST]!r}, action {row['action'][:LONGEST]!r}"
-        before = problems.count
+        before = len(problems)
         for j, outcome in enumerate(row["outcomes"]):
             with problems.noted():
-                _check_outcome(outcome, f"transitions[{i}].outcomes[{j}]", who, states)
-        if problems.count > before:
-            table["outcomes"][a] = [{"p": 1.0, "to": names[0], "cost": 0.0}]
-    if problems.count:  # then counts may be missing, which is no problem of the file's
+                _check_outcome(outcome, f"transitions[{i}].outcomes[{j}]", who, index, len(problems) < HINTS)
+        if len(problems) > before:
+            table["outcomes"][a] = [{"p": 1.0, "to": next(iter(index)), "cost": 0.0}]
+    if problems:  # then counts may be missing, which is no problem of the file's
         table["outcomes"] = [[{name: each[name] for name in OUTCOME} for each in rows] for rows in table["outcomes"]]
     initial = {0: 1.0}
     with problems.noted():
-        initial = _initial(content["initial"], states)
-    return table, states, initial
+        initial = _initial(content["initial"], index)
+    return table, index, initial
 
 
-def _check_outcome(outcome: Any, at: str, who: str, states: _States) -> None:
+def _check_outcome(outcome: Any, at: str, who: str, index: dict[str, int], hint: bool) -> None:
     _check_fields(outcome, at, tuple(OUTCOME), optional=tuple(MORE))
     for name, (what, least, most, rule) in RANGES.items():
         value = checked(outcome.get(name, 0), float, f"{at}.{name}")
         if not least <= value <= most:
             raise PrudentError(f"{at}: {who} has an outcome of {what} {value}; {rule}")
-    states.number(outcome["to"], f"{at}.to")
+    _number(index, outcome["to"], f"{at}.to", hint)
     if ("low" in outcome) != ("high" in outcome):
         raise PrudentError(f"{at}: {who} has an outcome with only one of low and high; give both, or neither")
     low, high = (checked(outcome.get(name, 0), float, f"{at}.{name}") for name in ("low", "high"))
@@ -264,14 +245,14 @@ def _check_outcome(outcome: Any, at: str, who: str, states: _States) -> None:
         raise PrudentError(f"{at}: {who} has an outcome of low {low}, high {high}; 0 <= low <= high <= 1 must hold")
 
 
-def _initial(initial: Any, states: _States) -> dict[int, float]:
+def _initial(initial: Any, index: dict[str, int]) -> dict[int, float]:
     if isinstance(initial, str):
-        return {states.number(initial, "initial"): 1.0}
+        return {_number(index, initial, "initial"): 1.0}
     checked(initial, dict, "initial", "a state or an object of probabilities")
     if not initial:
         raise PrudentError("initial names no state; it must be a state or an object of probabilities")
     return {
-        states.number(state, "initial"): checked(p, float, f"initial.{printable(state, 60)}")
+        _number(index, state, "initial"): checked(p, float, f"initial.{printable(state, 60)}")
         for state, p in initial.items()
     }
 
@@ -346,12 +327,9 @@ def _listed(items: list[str], indent: int) -> str:
 def written_names(model: SSP) -> tuple[list[str], list[str]]:
     """Return the names of the states and of the actions as strings; refuse names that are equal as strings."""
     state, action = (list(map(str, names)) for names in model.names)
-    _refuse_twins(state, "states")
-    for s, (first, last) in enumerate(pairwise(model.action_start.tolist())):
-        _refuse_twins(action[first:last], f"actions of state {state[s]!r}")
+    own = (action[first:last] for first, last in pairwise(model.action_start.tolist()))
+    for s, names in enumerate(chain([state], own), start=-1):
+        for name in repeated(names)[:1]:
+            what = "states" if s < 0 else f"actions of state {state[s]!r}"
+            raise PrudentError(f"two {what} are both written {name!r}; names in a file are strings and must differ")
     return state, action
-
-
-def _refuse_twins(names: list[str], what: str) -> None:
-    for name in repeated(names)[:1]:
-        raise PrudentError(f"two {what} are both written {name!r}; names in a file are strings and must differ")

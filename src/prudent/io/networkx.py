@@ -159,7 +159,9 @@ def durations(time: Any, grid: Grid, where: str) -> list[tuple[float, float]]:
     try:
         if isinstance(time, list | tuple) or np.shape(time) != ():
             values, chances = (list(part) for part in time)
-        pairs = [(_number(t), _number(p)) for t, p in zip(values, chances, strict=True)]
+        if any(isinstance(each, str | bytes | bool | np.bool_) for each in (*values, *chances)):
+            raise TypeError  # though it may read like a number
+        pairs = [(float(t), float(p)) for t, p in zip(values, chances, strict=True)]
     except (TypeError, ValueError, OverflowError):
         raise PrudentError(f"{where} is {time!r}; it must be {_WANTED}") from None
     for t, p in pairs:
@@ -198,25 +200,17 @@ def _gridded(distribution: Any, grid: Grid, where: str) -> list[tuple[float, flo
         raise PrudentError(
             f"{where} is up to {high:g}, more than {DURATIONS:,} times step={grid.step:g}; give a larger step"
         )
-    h, share = grid.step, ROUNDING[grid.rounding]
-    if grid.rounding == "up":  # k stands for what lies in ((k - 1) h, k h]
-        k = np.arange(int(np.ceil(low / h)), int(np.ceil(high / h)) + 1)
-        at_most = _chance(distribution, k * h, below=False)
-    else:  # k stands for what lies in [(k - share) h, (k + 1 - share) h)
-        k = np.arange(int(np.floor(low / h + share)), int(np.floor(high / h + share)) + 1)
-        at_most = _chance(distribution, (k + 1 - share) * h, below=True)
+    h, share, up = grid.step, ROUNDING[grid.rounding], grid.rounding == "up"
+    # k stands for what lies in [(k - share) h, (k + 1 - share) h); rounded up, in ((k - 1) h, k h]
+    first, last = (int(np.ceil(end / h) if up else np.floor(end / h + share)) for end in (low, high))
+    k = np.arange(first, last + 1)
+    at_most = _chance(distribution, (k + 1 - share) * h, below=not up)
     at_most[-1] = 1.0
     risen = np.maximum.accumulate(np.maximum(at_most, 0.0))
     if not (risen - at_most <= NOISE).all() or not (risen <= 1 + NOISE).all():  # nan is refused, too
         raise PrudentError(f"{where} is a distribution whose cdf does not rise to 1")
     chance = np.diff(np.minimum(risen, 1.0), prepend=0.0)
     return [(float(t), float(p)) for t, p in zip(k * h, chance, strict=True) if p > 0]
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str | bytes | bool | np.bool_):
-        raise TypeError  # though it may read like one
-    return float(value)
 
 
 def _ends(distribution: Any, where: str) -> tuple[float, float]:

@@ -103,7 +103,10 @@ class Problem:
 
     def _outcomes(self, state: Any, number: int, ground: tuple[int, ...]) -> list[tuple[Fraction, list[Any]]]:
         """Return the possible sets of effects of an action, with their probabilities."""
-        facts, objects, found = self._facts(state), range(len(self.task.objects)), [(Fraction(1), list[Any]())]
+        atoms, fluents = self.task.prepare_for_query(state.atoms, state.fluents)
+        facts = state.duplicate()  # with those that never change, and those that follow from others
+        facts.atoms = self._derive(atoms, fluents) if self.task.num_derived_predicates else atoms
+        objects, found = range(len(self.task.objects)), [(Fraction(1), list[Any]())]
         for effect in self.task.actions[number].effect.effects:
             for some in product(objects, repeat=len(effect.parameters)):
                 options = []
@@ -126,13 +129,6 @@ class Problem:
                     options.append((rest, []))
                     found = [(p * q, [*a, *b]) for p, a in found for q, b in options if q > 0]
         return found
-
-    def _facts(self, state: Any) -> Any:
-        """Return a state with the facts that never change, and with those that follow from others."""
-        atoms, fluents = self.task.prepare_for_query(state.atoms, state.fluents)
-        whole = state.duplicate()
-        whole.atoms = self._derive(atoms, fluents) if self.task.num_derived_predicates else atoms
-        return whole
 
     def _after(self, state: Any, effects: list[Any]) -> tuple[Any, float]:
         """Return the state after effects, and their cost; in that state total-cost is as at the start again."""

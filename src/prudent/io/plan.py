@@ -35,8 +35,6 @@ from prudent.policies.unrolled import UnrolledPolicy
 from prudent.results.plan import FIELDS, NOT_FINITE, STATUS, Exploration, Plan
 from prudent.runtime.limits import Limits
 
-__all__ = ["NUMBERS", "content_of", "in_json", "parse"]
-
 FORMAT, VERSION = "prudent-plan", 1
 DEVICES = ("cpu", "gpu")
 NUMBERS: dict[str, tuple[str, ...]] = {
@@ -46,9 +44,6 @@ NUMBERS: dict[str, tuple[str, ...]] = {
 
 TEXTS = ("prudent", "model", "fingerprint", "prepared", "method", "status", "device")
 CONTENT = {*TEXTS, *NUMBERS, "version", "notes", "objective"}
-NOMINAL = ("inf", "-inf", "nan")
-"""The texts that may stand for a nominal number, of a plan for a set of models, if it is not finite."""
-
 DAMAGED = "is damaged or is not a plan; write it again with prudent.save"
 
 
@@ -90,7 +85,12 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         raise PrudentError(f"{path}: is of version {_shown(version)}; this release reads version {VERSION}")
     try:
         _check_content(content)
-        bounds = _bounds(content, tensors)
+        bounds = None
+        if "nominal" in content:
+            low, high = tensors.pop("low", None), tensors.pop("high", None)
+            if low is None or high is None or low.dtype.kind != "f" or high.dtype.kind != "f":
+                raise PrudentError("low or high, the bounds of its set of models, is missing")
+            bounds = Intervals(low, high)
         kind = _kind(tensors)
     except PrudentError as error:
         raise PrudentError(f"{path}: {error}; the file {DAMAGED}") from None
@@ -143,7 +143,7 @@ def _check_content(content: dict[str, Any]) -> None:
     if "nominal" in content and not (
         isinstance(content["nominal"], list)
         and len(content["nominal"]) == 3
-        and all(isinstance(value, float) or value in NOMINAL for value in content["nominal"])
+        and all(isinstance(value, float) or value in NUMBERS["cvar"] for value in content["nominal"])
     ):
         raise PrudentError("nominal must be a list of three numbers")
     for name in TEXTS:
@@ -173,11 +173,7 @@ def _check_content(content: dict[str, Any]) -> None:
             raise PrudentError(f"{name} is {_shown(value)}, which is not a valid number")
     if not (0 < content["alpha"] <= 1 and content["step"] > 0 and content["seconds"] >= 0):
         raise PrudentError("alpha must be above 0 and at most 1, step above 0, and seconds at least 0")
-    _check_bounds(content)
-
-
-def _check_bounds(content: dict[str, Any]) -> None:
-    """Refuse bounds that contradict each other or the plan's own numbers; those may differ by rounding errors."""
+    # Bounds must not contradict each other or the plan's own numbers, which may differ by rounding errors.
     value = {name: float(content[name]) for name in NUMBERS}
     ordered = [("lower", "upper"), ("lower", "cvar"), ("expected_lower", "expected")]
     if content["objective"] is None and value["max_cvar"] == math.inf:  # else its CVaR need not be the lowest
@@ -188,16 +184,6 @@ def _check_bounds(content: dict[str, Any]) -> None:
     for low, high in ordered:
         if value[low] > value[high] and not math.isclose(value[low], value[high]):
             raise PrudentError(f"{low} is {value[low]!r}, which is above {high}, {value[high]!r}")
-
-
-def _bounds(content: dict[str, Any], tensors: Tensors) -> Intervals | None:
-    """Take the bounds of a plan for a set of models out of the tensors; None for another plan."""
-    if "nominal" not in content:
-        return None
-    low, high = tensors.pop("low", None), tensors.pop("high", None)
-    if low is None or high is None or low.dtype.kind != "f" or high.dtype.kind != "f":
-        raise PrudentError("low or high, the bounds of its set of models, is missing")
-    return Intervals(low, high)
 
 
 def _kind(tensors: Tensors) -> type[BudgetPolicy]:

@@ -34,8 +34,8 @@ NEGATED = "the property maximises rewards, so costs are negated rewards: a cost 
 
 SHAPE = re.compile(r'\s*R\s*(?:\{\s*"([^"]+)"\s*\})?\s*(min|max)?\s*=\s*\?\s*\[\s*F\s*"([^"]+)"\s*\]\s*')
 
-Start = tuple[IntArray, FloatArray]
-"""The states where runs start, and their probabilities."""
+Start = tuple[IntArray, FloatArray, tuple[str, ...]]
+"""The states where runs start, their probabilities, and a note if the file leaves these open."""
 
 Initial = Hashable | Mapping[Any, float]
 """A state, or {state: probability}."""
@@ -113,14 +113,14 @@ def traps(model: SSP) -> IntArray:
     return np.flatnonzero(stuck & met(model) if stuck.any() else stuck)
 
 
-def drawn(first: IntArray, initial: Initial | None) -> tuple[Start, tuple[str, ...]]:
+def drawn(first: IntArray, initial: Initial | None) -> Start:
     """Return a start that draws one of the initial states, all equally likely, with a note unless one is chosen."""
     n = len(first)
     note = (
         f"the file names {n:,} initial states without probabilities, so each has probability 1/{n:,}; choose one with "
         "initial= (--initial)"
     )
-    return (first, np.full(n, 1 / n)), (note,) if n > 1 and initial is None else ()
+    return first, np.full(n, 1 / n), (note,) if n > 1 and initial is None else ()
 
 
 def started(model: SSP, initial: Initial | None) -> SSP:

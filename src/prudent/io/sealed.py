@@ -32,8 +32,6 @@ def unseal(kind: str, raw: bytes) -> tuple[dict[str, Any], Tensors] | None:
         tensors = unpack(raw)
         header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
         content = document(header["__metadata__"][kind])
-        if not isinstance(content, dict):
-            return None
         digest = content.pop("digest")
         whole = digest == _digest(content, tensors) and raw == seal(kind, content, tensors)
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

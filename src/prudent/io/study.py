@@ -40,8 +40,12 @@ class StudyFile:
             if raw:  # a first line is whole even without its end: it is not added to others
                 whole = raw[: raw.rfind(b"\n") + 1] or raw + b"\n"
             found, rows = parse(whole, self.path)
-            if found != header:
-                raise PrudentError(f"{path}: {_difference(found, header)}; repeat that study, or name another file")
+            for name in (*header, *found):
+                if (there := found.get(name)) != (wanted := header.get(name)):
+                    raise PrudentError(
+                        f"{path}: belongs to another study: its {name} is {there!r}, not {wanted!r}; repeat that "
+                        "study, or name another file"
+                    )
             self.rows = {key_of(row, self.parameters): row for row in rows}
         if raw != whole:
             write_bytes(self.path, whole)
@@ -97,7 +101,7 @@ def _row(line: str, at: str, parameters: Sequence[str]) -> Row:
                 row[name] = checked(value, {"text": str, "count": int}[kind], name)
         for name in parameters:
             if isinstance(row[name], float):
-                _number(row[name], name, ("inf", "-inf", "nan"))
+                _number(row[name], name, NUMBERS["cvar"])
         if row["error"] is None and None in (row[name] for name, kind in FIELDS.items() if name != "error"):
             raise PrudentError("has neither all its numbers nor an error")
         return row
@@ -112,8 +116,3 @@ def _number(value: Any, name: str, texts: Sequence[str]) -> float:
     if not math.isfinite(number):
         raise PrudentError(f"{name} is {shown(value)}; it must be {wanted}")
     return float(number)
-
-
-def _difference(found: dict[str, Any], wanted: dict[str, Any]) -> str:
-    name = next(name for name in (*wanted, *found) if found.get(name) != wanted.get(name))
-    return f"belongs to another study: its {name} is {found.get(name)!r}, not {wanted.get(name)!r}"

@@ -23,9 +23,8 @@ class EnvAgent:
     Examples
     --------
     >>> import prudent
-    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-    >>> env = prudent.to_gymnasium(plan.model)
-    >>> agent = prudent.gymnasium_agent(plan, env)
+    >>> env = prudent.to_gymnasium(prudent.domains.figure_2())
+    >>> agent = prudent.gymnasium_agent(prudent.solve(env.model, alpha=0.1), env)
     >>> agent.start(env.reset(seed=0)[0])
     >>> while not agent.done:
     ...     agent.observe(*env.step(agent.action))
@@ -51,8 +50,7 @@ class EnvAgent:
         >>> import prudent
         >>> env = prudent.to_gymnasium(prudent.domains.figure_2())
         >>> agent = prudent.gymnasium_agent(prudent.solve(env.model, alpha=0.1), env)
-        >>> observation, info = env.reset(seed=0)
-        >>> agent.start(observation)
+        >>> agent.start(env.reset(seed=0)[0])
         >>> agent
         <EnvAgent in 0, spent 0, budget 9, next 0>
         """
@@ -280,7 +278,7 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
         raise PrudentError(f"env is {env!r}; pass an environment, such as gymnasium.make returns")
     metadata = getattr(env, "metadata", None) or {}
     model, played = policy.prepared.model, metadata.get(MODEL)
-    about = policy, _rule(model, played, cost), played is not None and played == model.fingerprint
+    about = policy, _rule(model, played, cost), played == model.fingerprint
     if not hasattr(env, "num_envs"):
         return EnvAgent(*about, [seed])
     mode = metadata.get("autoreset_mode")
@@ -296,7 +294,7 @@ def _rule(model: SSP, played: str | None, cost: CostRule | None) -> CostRule:
     """Return how rewards become costs, for an environment that plays a model, of this fingerprint, or is unknown."""
     rule: CostRule | None = None if cost is None else check_rule(cost, or_function=True)
     own: CostRule
-    if played is not None and played == model.fingerprint:
+    if played == model.fingerprint:
         own, why = "negative reward", "env plays the plan's model, where rewards are minus costs"
     elif isinstance(model, GymnasiumModel):
         own, why = model.rule, f"the plan's model was made with {model.rule!r}"

@@ -41,7 +41,6 @@ class SSPEnv(gymnasium.Env[Any, Any]):
         self.actions = action_names(model)
         number = {name: i for i, name in enumerate(self.actions)}
         self._number = np.array([number[name] for name in model.names[1]], dtype=np.int64)
-        self._ends = model.is_goal
         self._state: int | None = None
         self.metadata = {**type(self).metadata, MODEL: model.fingerprint}
         self.observation_space = spaces.Discrete(model.n_states)
@@ -64,7 +63,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
         """Play an action, by its number."""
         model, state = self.model, self._state
-        if state is None or self._ends[state]:
+        if state is None or model.is_goal[state]:
             raise PrudentError("the run is over, or has not begun: call reset()")
         own = model.actions(state)
         known = self.action_space.contains(action)
@@ -79,7 +78,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
         outcome = self.np_random.choice(outcomes, p=model.probability[outcomes.start : outcomes.stop])
         self._state = int(model.successor[outcome])
         reward = 0.0 - float(model.cost[outcome])
-        return self._state, reward, bool(self._ends[self._state]), False, {"action_mask": self.action_masks()}
+        return self._state, reward, bool(model.is_goal[self._state]), False, {"action_mask": self.action_masks()}
 
     @cached_property
     def initial_state_distrib(self) -> FloatArray:
@@ -92,7 +91,7 @@ class SSPEnv(gymnasium.Env[Any, Any]):
     def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:
         """The transitions as toy-text environments list them, including unavailable actions if these stay."""
         model, table = self.model, {}
-        start, ends = model.outcome_start.tolist(), self._ends.tolist()
+        start, ends = model.outcome_start.tolist(), model.is_goal.tolist()
         chance, after, price = model.probability.tolist(), model.successor.tolist(), model.cost.tolist()
         for state in range(model.n_states):
             row: dict[int, list[tuple[float, int, float, bool]]] = {}

@@ -59,14 +59,13 @@ def action_names(model: SSP) -> tuple[Hashable, ...]:
     return tuple(dict.fromkeys(model.names[1]))
 
 
-def plain(observation: Any) -> Hashable:
+def plain(observation: Any) -> Any:
     """Return an observation or action as a name: NumPy's numbers as Python's, arrays as tuples."""
     if isinstance(observation, np.ndarray | np.generic):
         observation = observation.tolist()
     if isinstance(observation, list):
         return tuple(plain(item) for item in observation)
-    name: Hashable = observation
-    return name
+    return observation
 
 
 def from_gymnasium(
@@ -134,12 +133,10 @@ def from_gymnasium(
 
     model = build(first, actions, name=title, max_states=len(table) + len(ends))
     late = None
-    if horizon is True:
-        horizon = limit
-        if horizon is None:
-            raise PrudentError(f"horizon is True, but {title} has no TimeLimit; give the number of actions")
-    elif horizon is False:
-        horizon = None
+    if horizon is True and limit is None:
+        raise PrudentError(f"horizon is True, but {title} has no TimeLimit; give the number of actions")
+    if isinstance(horizon, bool):
+        horizon = limit if horizon else None
     if horizon is None and horizon_cost != 0:
         raise PrudentError("horizon_cost is the cost of a run that the horizon ends; give horizon= with it")
     if horizon is not None:

@@ -21,6 +21,9 @@ DIGITS = 400
 NUMBER = re.compile(r"[+-]?([0-9]+/[0-9]+|([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?)")
 """A number as text, as the file would have it, or a fraction."""
 
+NO_USES = ("name", "ref", "action", "location", "initial-locations", "system", "comment")
+"""Fields of JANI that hold names and texts, but no expressions."""
+
 WORD = re.compile(r"[^\W\d]\w*")
 """A name in an expression."""
 
@@ -78,13 +81,14 @@ def _used_names(described: Any, path: Path, asked: Any, reward: str | None) -> s
             if isinstance(set_here, str) and set_here in transient:
                 into = used.setdefault(set_here, set())
             for name, each in node.items():
-                if name not in ("ref", "name"):  # these are no uses
+                if name not in NO_USES:
                     walk(each, into)
 
     for part in (*document.pop("constants", ()), *document.pop("functions", ())):
         walk(part, used.setdefault(part["name"], set()))
     document.pop("properties", None)
-    new = {reward, f"rewardmodel_{reward}"} if reward else {"default_reward_model"}  # as Storm calls it in JANI
+    called = "default_reward_model" if reward == "" else reward  # in JANI
+    new = set[str]() if called is None else {called, f"rewardmodel_{called}"}
     walk([document, str(asked.get_raw_formula())], new)
     found = set[str]()
     while new:
@@ -95,7 +99,11 @@ def _used_names(described: Any, path: Path, asked: Any, reward: str | None) -> s
 
 def value_of(kind: str, name: str, value: Any) -> Any:
     """Return a value, a number from Python or text from a command, as the constant's type requires."""
-    at = f"constant {name} is {_shown(value)}; it must be"
+    try:
+        shown = repr(value)
+    except ValueError:  # Python's limit on the digits of a whole number
+        shown = "a number of thousands of digits"
+    at = f"constant {name} is {shown if len(shown) <= 60 else f'{shown[:60]}...'}; it must be"
     if kind == "bool":
         text = str(value).lower()
         if text not in ("true", "false"):
@@ -121,11 +129,3 @@ def value_of(kind: str, name: str, value: Any) -> Any:
     if not -(2**63) <= number < 2**63:
         raise PrudentError(f"{at} a whole number from -2^63 to 2^63 - 1, the range of Storm")
     return int(number)
-
-
-def _shown(value: Any) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # Python's limit on the digits of a whole number
-        return "a number of thousands of digits"
-    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -175,10 +175,6 @@ def _converted(model: Any, property: Any, name: str, initial: Initial | None) ->
 
 def content_of(model: SSP) -> bytes:
     """Return the bytes of a DRN file: a Markov chain where each state has one action, else an MDP."""
-    return "\n".join([*_lines(model), ""]).encode("utf-8", "replace")
-
-
-def _lines(model: SSP) -> Iterator[str]:
     likely = model.probability > 0
     action, successor, cost, probability = merge_outcomes(
         owner(model.outcome_start)[likely], model.successor[likely], model.cost[likely], model.probability[likely]
@@ -189,25 +185,24 @@ def _lines(model: SSP) -> Iterator[str]:
     chance = [repr(p) for p in probability[order].tolist()]
     first, weight = (part[model.initial_probability > 0] for part in (model.initial_state, model.initial_probability))
     n_rows = model.n_actions + int(model.is_goal.sum()) + len(paid) + (len(first) > 1)
-    yield from ("// Written by prudent", f"@type: {'MDP' if (np.diff(model.action_start) > 1).any() else 'DTMC'}")
-    yield from ("@value_type: double", "@parameters", "", "@reward_models", "cost", "@nr_states")
-    yield from (str(model.n_states + len(paid) + (len(first) > 1)), "@nr_choices", str(n_rows), "@model")
-    action_start, goals = model.action_start.tolist(), model.is_goal.tolist()
-    for s in range(model.n_states):
-        yield f"state {s} [0]{' init' if len(first) == 1 and s == first[0] else ''}{' goal' if goals[s] else ''}"
-        yield f"//[{printable(model.state(s))}]"
-        if goals[s]:
-            yield from ("\taction done [0]", f"\t\t{s} : 1")
-        actions = range(action_start[s], action_start[s + 1])
-        for a, name in zip(actions, _names(model, actions), strict=True):
-            yield f"\taction {name} [{price[a]!r}]"
-            yield from (f"\t\t{leads[o]} : {chance[o]}" for o in range(start[a], start[a + 1]))
+    lines = ["// Written by prudent", f"@type: {'MDP' if (np.diff(model.action_start) > 1).any() else 'DTMC'}"]
+    lines += ["@value_type: double", "@parameters", "", "@reward_models", "cost", "@nr_states"]
+    lines += [str(model.n_states + len(paid) + (len(first) > 1)), "@nr_choices", str(n_rows), "@model"]
+    for s, is_goal in enumerate(model.is_goal.tolist()):
+        lines.append(f"state {s} [0]{' init' if len(first) == 1 and s == first[0] else ''}{' goal' if is_goal else ''}")
+        lines.append(f"//[{printable(model.state(s))}]")
+        if is_goal:
+            lines += ["\taction done [0]", f"\t\t{s} : 1"]
+        for a, name in zip(model.actions(s), _names(model, model.actions(s)), strict=True):
+            lines.append(f"\taction {name} [{price[a]!r}]")
+            lines += [f"\t\t{leads[o]} : {chance[o]}" for o in range(start[a], start[a + 1])]
     for i, (to, value) in enumerate(paid, start=model.n_states):
-        yield from (f"state {i} [0] pay", f"\taction pay [{value!r}]", f"\t\t{to} : 1")
+        lines += [f"state {i} [0] pay", f"\taction pay [{value!r}]", f"\t\t{to} : 1"]
     if len(first) > 1:
-        yield from (f"state {model.n_states + len(paid)} [0] init", "\taction start [0]")
+        lines += [f"state {model.n_states + len(paid)} [0] init", "\taction start [0]"]
         order = np.argsort(first)
-        yield from (f"\t\t{s} : {p!r}" for s, p in zip(first[order].tolist(), weight[order].tolist(), strict=True))
+        lines += [f"\t\t{s} : {p!r}" for s, p in zip(first[order].tolist(), weight[order].tolist(), strict=True)]
+    return "\n".join([*lines, ""]).encode("utf-8", "replace")
 
 
 def _paying(

@@ -100,10 +100,9 @@ def convert(model: Any, wanted: TotalReward, name: str, initial: Initial | None,
             "states; a plan is for one initial state, fixed or drawn: choose it with initial= (--initial), or leave "
             "out the filter"
         )
-    start, notes = drawn(first, initial)
     graph = TransitionSystem(_arrays(model, hidden))
     cost = _costs(wanted, graph, WHERE)
-    found = graph.model(~is_goal, cost, start, name, notes, most=wanted.most, initial=initial)
+    found = graph.model(~is_goal, cost, drawn(first, initial), name, wanted.most, initial)
     for s in np.flatnonzero(graph.is_goal & ~is_goal)[:1]:
         raise PrudentError(f"state {found.state(s)!r} has no actions and is not a goal; a dead end must lead to itself")
     if model.model_type.name == "DTMC" and model.labeling.contains_label(OVERLAP):

@@ -233,8 +233,7 @@ class Arrays:
             if alias in known:
                 raise PrudentError(f"{at}: two entries are called {alias!r}; names must differ")
             known[alias] = key
-        name = wanted if wanted is not None or default in known or len(known) != 1 else next(iter(known))
-        name = default if name is None else name
+        name = wanted or (next(iter(known)) if default not in known and len(known) == 1 else default)
         if name not in known:
             there = ", ".join(repr(each) for each in list(known)[:20]) or "none"
             raise PrudentError(
@@ -255,9 +254,7 @@ class Arrays:
 
 def bit_array(value: NDArray[np.bool_]) -> bytes:
     """Return truth values as a member holds them."""
-    padded = np.zeros(-(-len(value) // 64) * 64, dtype=bool)
-    padded[: len(value)] = value
-    return np.packbits(padded, bitorder="little").tobytes()
+    return np.packbits(value, bitorder="little").tobytes().ljust(-(-len(value) // 64) * 8, b"\0")
 
 
 def string_arrays(folder: str, strings: list[str], what: str) -> dict[str, bytes]:

@@ -8,6 +8,7 @@ the state follows, ``send#1`` or ``#1``.  If that name is taken, the next free n
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -75,31 +76,29 @@ def _texts(arrays: Arrays, about: dict[str, Any], n_states: int) -> list[str]:
         for i, each in enumerate(checked(about.get("classes"), list, f"{at}.classes"))
     ]
     strings = arrays.strings(FOLDER, arrays.count(about, "#strings")) if "#strings" in about else None
-    kind = arrays.numbers_below(f"{FOLDER}/valuation-to-class.bin", n_states, len(classes), "<u4")
+    kind = arrays.numbers_below(f"{FOLDER}/valuation-to-class.bin", n_states, len(classes), "<u4").tolist()
     raw = arrays.members.get(f"{FOLDER}/valuations.bin", b"")
     widths = [sum(size + optional for _, _, size, optional, _, _ in fields) for fields in classes]
     if any(width % 8 for width in widths):
         raise PrudentError(f"{at}: variables and padding must take whole bytes")
-    counts = np.bincount(kind, minlength=len(classes)).tolist()
-    wanted = sum(count * (width // 8) for count, width in zip(counts, widths, strict=True))
-    if len(raw) != wanted:
-        raise PrudentError(f"{FOLDER}/valuations.bin: has {len(raw):,} bytes; by the index it must have {wanted}")
-    size = np.array([width // 8 if count else 0 for width, count in zip(widths, counts, strict=True)], dtype=np.int64)
-    last = np.cumsum(size[kind])
-    members = np.split(np.argsort(kind, kind="stable"), np.cumsum(counts)[:-1])
+    ends = list(accumulate((widths[k] // 8 for k in kind), initial=0))
+    if len(raw) != ends[-1]:
+        raise PrudentError(f"{FOLDER}/valuations.bin: has {len(raw):,} bytes; by the index it must have {ends[-1]}")
+    members: list[list[int]] = [[] for _ in classes]
+    for s, k in enumerate(kind):
+        members[k].append(s)
     texts = [""] * n_states
     room = 64 * sum(map(len, arrays.members.values())) + 2**20  # for all names together, from an archive of this size
-    for fields, width, states in zip(classes, size.tolist(), members, strict=True):
-        if len(states):
-            rows = [bytes(raw[end - width : end]) for end in last[states].tolist()]
-            columns = [_column(rows, field, strings) for field in fields if field[0] is not None]
-            room -= sum(sum(map(len, column)) + 2 * len(column) for column in columns)
-            if room < 0:
-                raise PrudentError(
-                    f"{FOLDER}: the names of states would be far longer than the file; shorten the names of variables"
-                )
-            for s, parts in zip(states.tolist(), zip(*columns, strict=True), strict=False):
-                texts[s] = ", ".join(parts)
+    for fields, states in zip(classes, members, strict=True):
+        rows = [bytes(raw[ends[s] : ends[s + 1]]) for s in states]
+        columns = [_column(rows, field, strings) for field in fields if field[0] is not None]
+        room -= sum(sum(map(len, column)) + 2 * len(column) for column in columns)
+        if room < 0:
+            raise PrudentError(
+                f"{FOLDER}: the names of states would be far longer than the file; shorten the names of variables"
+            )
+        for s, parts in zip(states, zip(*columns, strict=True), strict=False):
+            texts[s] = ", ".join(parts)
     return texts
 
 

@@ -50,21 +50,25 @@ def parse(raw: bytes, path: Path, property: str | None = None, initial: Initial 
     with naming(path):
         arrays = Arrays(unpacked(raw))
         graph = TransitionSystem(arrays)
-        n_states = n_real = graph.n_states
-        goal, cost = _labelled(arrays, label, n_states), _costs(arrays, reward, graph)
-        start, notes = drawn(_initial(arrays, n_states), initial)
+        goal, cost = _labelled(arrays, label, graph.n_states), _costs(arrays, reward, graph)
+        first = np.flatnonzero(arrays.bits("state-is-initial.bin", graph.n_states))
+        declared = arrays.count(arrays.index["transition-system"], "#initial-states")
+        if len(first) != declared or declared == 0:
+            raise PrudentError(
+                f"state-is-initial.bin: {len(first):,} states are initial, but #initial-states is {declared}; the two "
+                "must be equal, and at least 1"
+            )
+        start = drawn(first, initial)
+        acting = ~goal
         if AUXILIARY in arrays.index["annotations"]["aps"]:
-            auxiliary = _labelled(arrays, AUXILIARY, n_states)
-            if (auxiliary & goal).any() or cost[auxiliary[graph.outcome_state]].any():
-                raise _strange(auxiliary)
-            n_real -= int(auxiliary.sum())
-            start, graph.successor = _passed_on(auxiliary, n_real, start, graph)
-        acting = ~goal[:n_real]
-        for s in np.flatnonzero(acting & graph.is_goal[:n_real])[:1]:
+            auxiliary = _labelled(arrays, AUXILIARY, graph.n_states)
+            start, graph.successor = _passed_on(auxiliary, goal, cost, start, graph)
+            acting = acting[~auxiliary]
+        for s in np.flatnonzero(acting & graph.is_goal[: len(acting)])[:1]:
             raise PrudentError(
                 f"state-to-choices.bin: state {s} has no choices, and lacks the label {label!r} of goals"
             )
-        model = graph.model(acting, cost, start, path.name.split(".")[0], notes, most=most, initial=initial)
+        model = graph.model(acting, cost, start, path.name.split(".")[0], most, initial)
         for s in traps(model)[:1] if most else ():
             raise PrudentError(
                 f"the maximal total reward is undefined: from state {model.state(s)!r} runs never reach a goal; if "
@@ -139,15 +143,7 @@ class TransitionSystem(Rows):
         return np.zeros(len(self.successor)) if total is None else np.asarray(total)
 
     def model(
-        self,
-        acting: BoolArray,
-        cost: FloatArray,
-        start: Start,
-        name: str,
-        notes: tuple[str, ...],
-        *,
-        most: bool,
-        initial: Initial | None,
+        self, acting: BoolArray, cost: FloatArray, start: Start, name: str, most: bool, initial: Initial | None
     ) -> SSP:
         """Return the model of the first ``len(acting)`` states, of which those that do not act are goals.
 
@@ -157,7 +153,6 @@ class TransitionSystem(Rows):
         taken = kept[self.outcome_action]
         n_labels = self.arrays.count(self.arrays.index["transition-system"], "#choice-actions")
         actions = action_names(self.arrays, n_labels, self.n_actions, self.action_start[:-1][self.action_state])
-        sets = () if self.bounds is None else (BETWEEN,)
         model = SSP(
             action_start=offsets(np.where(acting, np.diff(self.action_start)[: len(acting)], 0)),
             outcome_start=offsets(np.diff(self.outcome_start)[kept]),
@@ -169,7 +164,7 @@ class TransitionSystem(Rows):
             state_names=state_names(self.arrays, len(acting), self.n_states),
             action_names=None if actions is None else [actions[c] for c in np.flatnonzero(kept).tolist()],
             name=name,
-            notes=(*notes, *sets, *((NEGATED,) if most else ())),
+            notes=(*start[2], *([BETWEEN] if self.bounds is not None else []), *([NEGATED] if most else [])),
             intervals=None if self.bounds is None else Intervals(*(ends[taken] for ends in self.bounds)),
         )
         return started(model, initial)
@@ -197,41 +192,25 @@ def _costs(arrays: Arrays, reward: str | None, graph: TransitionSystem) -> Float
     return graph.costs(folder, about.get("type"), f"{folder}: type", applies)
 
 
-def _initial(arrays: Arrays, n_states: int) -> IntArray:
-    initial = np.flatnonzero(arrays.bits("state-is-initial.bin", n_states))
-    declared = arrays.count(arrays.index["transition-system"], "#initial-states")
-    if len(initial) != declared or declared == 0:
-        wanted = "the two must be equal, and at least 1"
-        raise PrudentError(
-            f"state-is-initial.bin: {len(initial):,} states are initial, but #initial-states is {declared}; {wanted}"
-        )
-    return initial
-
-
-def _passed_on(auxiliary: BoolArray, n_real: int, start: Start, graph: TransitionSystem) -> tuple[Start, IntArray]:
+def _passed_on(
+    auxiliary: BoolArray, goal: BoolArray, cost: FloatArray, start: Start, graph: TransitionSystem
+) -> tuple[Start, IntArray]:
     """Return where runs start, and the successor of every outcome, skipping auxiliary states."""
-    if not auxiliary[n_real:].all() or (np.diff(graph.action_start)[n_real:] != 1).any():
-        raise _strange(auxiliary)
-    first = int(start[0][0])
-    begin, end = graph.arc_start[n_real:-1], graph.arc_start[n_real + 1 :]
-    target, chance = graph.successor, graph.probability
-    passing = np.arange(n_real, graph.n_states) != first
-    if (end - begin != 1)[passing].any() or (chance[begin[passing]] != 1).any():
-        raise _strange(auxiliary)
-    through = np.arange(graph.n_states)
-    through[n_real:][passing] = target[begin[passing]]
-    if len(start[0]) == 1 and first >= n_real:
-        mine = slice(int(begin[first - n_real]), int(end[first - n_real]))
-        start = target[mine], chance[mine]
-    successor = through[target]
-    if (successor[: int(graph.arc_start[n_real])] >= n_real).any() or (start[0] >= n_real).any():
-        raise _strange(auxiliary)
-    return start, successor
-
-
-def _strange(auxiliary: BoolArray) -> PrudentError:
+    n_real, first = int((~auxiliary).sum()), int(start[0][0])
+    state, begin, size = np.arange(graph.n_states), graph.arc_start[:-1], np.diff(graph.arc_start)
+    passing = auxiliary & (state != first)
+    good = auxiliary[n_real:].all() and not (auxiliary & goal).any() and not cost[auxiliary[graph.outcome_state]].any()
+    if good and (np.diff(graph.action_start)[auxiliary] == 1).all() and (size[passing] == 1).all():
+        state[passing] = graph.successor[begin[passing]]
+        successor = state[graph.successor]
+        if len(start[0]) == 1 and first >= n_real:
+            mine = slice(begin[first], begin[first] + size[first])
+            start = graph.successor[mine], graph.probability[mine], ()
+        to = np.concatenate([start[0], successor[: graph.arc_start[n_real]]])
+        if (graph.probability[begin[passing]] == 1).all() and (to < n_real).all():
+            return start, successor
     some = ", ".join(map(str, np.flatnonzero(auxiliary)[:SHOWN]))
-    return PrudentError(
+    raise PrudentError(
         f"annotations/aps/{AUXILIARY}: states with this label ({some}) must come last and lead, at no cost, to one "
         "state without it (the initial one: to several); was the file changed by hand?"
     )

@@ -109,18 +109,14 @@ def _between(model: SSP) -> tuple[IntArray, IntArray]:
     If outcomes of one action lead to one state at different costs, the first leads there, and each of the others to an
     auxiliary state of its own that passes on to it.  Actions share these states.
     """
-    key = model.outcome_action * model.n_states + model.successor
-    order = np.argsort(key, kind="stable")
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = np.diff(key[order]) != 0
-    first = np.flatnonzero(new)
-    group = np.cumsum(new) - 1
-    rank = np.arange(len(order)) - first[group]
-    bits = model.cost.view(np.int64)[order]
-    differs = np.logical_or.reduceat(bits != bits[first][group], first) if len(first) else new
-    detour = differs[group] & (rank > 0)
-    pair = np.stack([model.successor[order[detour]], rank[detour]], axis=1)
+    key, bits = model.outcome_action * model.n_states + model.successor, model.cost.view(np.int64)
+    _, first, group, size = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    differs = np.bincount(group, bits != bits[first][group]) > 0
+    rank = np.empty(len(key), dtype=np.int64)  # of each outcome among those of its group
+    rank[np.argsort(group, kind="stable")] = np.arange(len(key)) - np.repeat(offsets(size)[:-1], size)
+    detour = np.flatnonzero(differs[group] & (rank > 0))
+    pair = np.stack([model.successor[detour], rank[detour]], axis=1)
     pairs, which = np.unique(pair, axis=0, return_inverse=True)
     target = model.successor.copy()
-    target[order[detour]] = model.n_states + which.reshape(-1)
+    target[detour] = model.n_states + which.reshape(-1)
     return target, pairs[:, 0]

@@ -428,6 +428,36 @@ def test_constants_are_needed_where_they_are_used(file, asked, needed):
             prudent.load(path, property=asked, constants={each: given[each] for each in needed if each != name})
 
 
+CALLED = """dtmc
+const int k; const int l; const int n;
+module m
+  x : [0..2] init 0;
+  [on] x<2 -> (x'=x+1);
+  [] x=2 -> true;
+endmodule
+rewards [on] true : k; endrewards
+rewards "x" [on] true : l; endrewards
+label "x" = x=n;
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "needed"),
+    [
+        ("Tmin=? [F x=2]", []),
+        ("Rmin=? [F x=2]", ["k"]),
+        ('R{"x"}min=? [F x=2]', ["l"]),
+        ('Tmin=? [F "x"]', ["n"]),
+    ],
+)
+def test_rewards_without_a_name_and_names_of_variables_need_their_constants(file, asked, needed):
+    path, given = file(CALLED), dict.fromkeys(needed, 2)
+    assert prudent.load(path, property=asked, constants=given).n_states == 3
+    for name in needed:
+        with pytest.raises(PrudentError, match=rf"leaves {name} undefined; give constants"):
+            prudent.load(path, property=asked)
+
+
 PROPS = """const int k;
 const double half = 0.5;
 label "there" = x=k;
