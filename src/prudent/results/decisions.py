@@ -365,12 +365,8 @@ def _pairs(policy: BudgetPolicy) -> tuple[IntArray, IntArray]:
 def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:
     """Return the decisions in a state for every cost so far, from the least that a run of any policy can have spent."""
     policy.refuse_as("is no table")
-    prepared, index = policy.prepared, policy.prepared.model.index(state)
-    if prepared.model.is_goal[index]:
-        raise PrudentError(f"state {state!r} is a goal: the run is over, there is no action to play")
-    policy.check_covered(index)
-    inside = int(prepared.members.state_of[index])
-    least = int(prepared.least_spent[inside])
+    index = policy.covered(state)
+    least = int(policy.prepared.least_spent[policy.prepared.members.state_of[index]])
     level = np.arange(max(policy.level - least, 0), -1, -1)
     return tuple(_rows(policy, index, level, max(policy.level, least), policy.model_actions_at(index, level)))
 
