@@ -93,6 +93,7 @@ def pull(arrivals, circling, choices, level, levels, flow, ended, counters):
     ``met[place]``.
     """
     n_parts, n = len(arrivals.needed), len(arrivals.arc_start) - 1
+    entry, start, low, high, stride, without = choices
     drawn = -1
     while True:
         drawn = drawn + 1 if flow.alone else draw(counters)
@@ -107,7 +108,10 @@ def pull(arrivals, circling, choices, level, levels, flow, ended, counters):
         if part < n_parts:
             begin, end, line = arrivals.part_start[part], arrivals.part_start[part + 1], t % flow.window * n
             first, last = arrivals.changing_start[part], arrivals.changing_start[part + 1]
-            choose(arrivals, choices, level - t, first, last, line, flow.number)
+            for i in range(first, last):
+                r = arrivals.changing[i]
+                s = arrivals.state[r]
+                flow.number[line + r] = look_up(entry, start, low, high, stride, without, level - t, s)
             arrive(arrivals, arrivals.left_out, t, begin, end, flow)
             for i in range(arrivals.cycle_start[part], arrivals.cycle_start[part + 1]):
                 circle(arrivals.place, circling, choices, level - t, arrivals.cycle[i], line, flow)
@@ -123,15 +127,6 @@ def pull(arrivals, circling, choices, level, levels, flow, ended, counters):
             end_level(arrivals, circling, choices, level, t, flow, ended)
         if not flow.alone:
             finish(counters)
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def choose(arrivals, choices, b, first, last, line, number):
-    """Look up the actions that are played on one level, at places that play several."""
-    entry, start, low, high, stride, without = choices
-    for i in range(first, last):
-        r = arrivals.changing[i]
-        number[line + r] = look_up(entry, start, low, high, stride, without, b, arrivals.state[r])
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)

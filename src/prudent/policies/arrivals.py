@@ -12,8 +12,6 @@ from prudent.models.graph import reachable
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, ranges, starts
 from prudent.policies.policy import BudgetPolicy
 
-__all__ = ["arrivals_of", "lanes_of", "played_anywhere", "without_budget"]
-
 
 def played_anywhere(policy: BudgetPolicy) -> BoolArray:
     """Return a mask of the actions that a policy plays in some state with some budget."""

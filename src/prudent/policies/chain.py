@@ -20,15 +20,6 @@ from prudent.policies.forwards import MISSING, Followed, followed
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits
 
-__all__ = [
-    "Values",
-    "backward",
-    "backward_from_each",
-    "expected_steps",
-    "forward",
-    "spent_budget",
-]
-
 SPREAD = 1e-9
 """What is added to variances within groups, relative to the mean square: more than rounding."""
 

@@ -27,8 +27,6 @@ from prudent.runtime.limits import UNLIMITED, Limits, Pace, available_memory, go
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import side_by_side
 
-__all__ = ["MISSING", "Followed", "followed", "most_spent"]
-
 MISSING = 1e-13
 """The probability still under way at which a forward pass stops by default."""
 
@@ -56,9 +54,7 @@ class Followed:
 
     total: FloatArray  # (layers, n_levels)  the mass that ended on each level
     played: FloatArray  # (n_actions,)  the expected number of plays
-    arriving: (
-        FloatArray  # (layers, n_later)  the mass still under way, by the level on which it arrives, from n_levels on
-    )
+    arriving: FloatArray  # (layers, n_later)  the mass still under way, by the level where it arrives, from n_levels on
     there: FloatArray  # (n_states,)  the mass still under way, by the state where it arrives
     latest: IntArray  # (n_states,)  the last level on which any does, from n_levels
     ahead: FloatArray  # (n_later,)  the mass still under way times a weight of the state where it arrives, by level

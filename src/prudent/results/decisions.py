@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
 from prudent.kernels.following import occupy
@@ -357,9 +356,9 @@ def _pairs(policy: BudgetPolicy) -> tuple[IntArray, IntArray]:
 
     States are prepared ones.  Also return the fewest levels that a run has used in a state once its budget is spent.
     """
-    prepared = policy.prepared
-    arcs, least = free_arcs(prepared), np.full(prepared.n_states, UNREACHED, dtype=np.int64)
-    return occupy(arcs, costs_of(prepared, arcs), policy.choices, policy.level, prepared.start, least), least
+    prepared, least = policy.prepared, np.full(policy.prepared.n_states, UNREACHED, dtype=np.int64)
+    rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
+    return occupy(rows, policy.choices, policy.level, prepared.start, least), least
 
 
 def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:

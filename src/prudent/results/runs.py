@@ -57,10 +57,11 @@ class Runs(Shown):
         return cls(Tally.of(costs), seed, kept=costs)
 
     def __repr__(self) -> str:
-        (mean, error, _), (cvar, cvar_error, var) = self._shown(), self._shown(self.alpha)
+        alpha = self.alpha
+        mean, cvar = self._shown(self.mean, self.mean_se), self._shown(self.cvar(alpha), self.cvar_se(alpha))
         return (
-            f"<Runs: {self.episodes:,} episodes, seed {self.seed}, expected cost {mean} {error}, "
-            f"alpha {self.alpha:g}: CVaR {cvar} {cvar_error}, VaR {var}>"
+            f"<Runs: {self.episodes:,} episodes, seed {self.seed}, expected cost {' '.join(mean)}, "
+            f"alpha {alpha:g}: CVaR {' '.join(cvar)}, VaR {self._shown_var(alpha)}>"
         )
 
     @property
@@ -185,28 +186,29 @@ class Runs(Shown):
         VaR            9      exceeded in at most 10% of runs
         1,000 runs, seed 1; ± one standard error
         """
-        title, (mean, error, _), plan = "total cost", self._shown(), self.plan
+        title, (mean, error), plan = "total cost", self._shown(self.mean, self.mean_se), self.plan
         if plan is not None:
             title = f"{plan.model.name}, {plan.method} plan for alpha {plan.alpha:g}"
             exact = plan.own_expected
             error += ", unknown" if exact == "unknown" else f", exactly {exact}"
         rows = [("expected cost", mean, error)]
         for each in alphas_of(self.alpha if alpha is None else alpha):
-            cvar, error, var = self._shown(each)
+            cvar, error = self._shown(self.cvar(each), self.cvar_se(each))
             tail = f"{error}, mean of {worst(each)}"
             if plan is not None and each == plan.alpha:
                 tail += f", {plan.own_cvar}"
             rows.append(("CVaR", cvar, tail))
-            rows.append(("VaR", var, exceeded_in(each)))
+            rows.append(("VaR", self._shown_var(each), exceeded_in(each)))
         note = f"{self.episodes:,} runs, seed {self.seed}; ± one standard error"
         return Table(title, tuple(rows), "ldw", notes=(note,))
 
-    def _shown(self, alpha: float | None = None) -> tuple[str, str, str]:
-        """Return the mean or a CVaR as text, and its standard error, with the digits that are certain; and the VaR."""
-        value, error = (self.mean, self.mean_se) if alpha is None else (self.cvar(alpha), self.cvar_se(alpha))
-        digits, var = certain(error, self.money), self.distribution.var(1.0 if alpha is None else alpha)
-        shown = f"± {number(error, digits)}".replace("unbounded", "unknown")
-        return number(value, digits), shown, number(var, certain(0.0, self.money))
+    def _shown_var(self, alpha: float) -> str:
+        return number(self.distribution.var(alpha), certain(0.0, self.money))
+
+    def _shown(self, value: float, error: float) -> tuple[str, str]:
+        """Return an estimate and its standard error as text, each with the digits that are certain."""
+        digits = certain(error, self.money)
+        return number(value, digits), f"± {number(error, digits)}".replace("unbounded", "unknown")
 
     @cached_property
     def money(self) -> bool:
