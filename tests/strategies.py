@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import prudent
 from oracles import Raw
+from prudent.policies.forwards import _by_state
 
 
 @dataclass
@@ -84,6 +85,12 @@ def solved(case: Case, alpha: float, **options) -> prudent.Plan:
     """Solve a case; give up on the example where no policy reaches a goal."""
     with solvable():
         return prudent.solve(case.model, alpha, **options)
+
+
+def at_the_start(policy, chance, left_out, most, *about):
+    """Follow a policy state by state only where there is no level to follow; else it is followed level by level."""
+    ends = most == 0 or policy.prepared.is_goal[policy.prepared.start]
+    return _by_state(policy, chance, left_out, most, *about) if ends else None
 
 
 def random_raw(rng: np.random.Generator, n: int, *, least_cost: int = 1) -> Raw:

@@ -1,8 +1,34 @@
 """Runs of a policy on the model as the user gave it."""
 
+from typing import NamedTuple
+
+import numpy as np
 from numba import njit
 
-from prudent.kernels.choices import look_up
+from prudent.kernels.choices import Choices, look_up
+
+
+class Walk(NamedTuple):
+    """What runs of a policy walk over: the states of the model, then those with the memory of the policy, if any.
+
+    What is played is the number chosen plus the state's ``offset``; ``begin``, ``end`` and ``action`` are by this sum.
+    """
+
+    probability: np.ndarray  # (n_outcomes,)
+    successor: np.ndarray  # (n_outcomes,)
+    charge: np.ndarray  # (n_outcomes,)  in levels
+    cost: np.ndarray  # (n_outcomes,)  the model's
+    first_state: np.ndarray  # (n_initial,)
+    first_probability: np.ndarray  # (n_initial,)
+    first_charge: np.ndarray  # (n_initial,)
+    level: int
+    choices: Choices
+    offset: np.ndarray  # (n_states,)  -1 in goals
+    begin: np.ndarray  # the first outcome
+    end: np.ndarray  # past the last outcome
+    action: np.ndarray  # the model's action
+    state: np.ndarray  # (n_states,)  the model's state
+    memory: np.ndarray  # (n_states,)  what is remembered there; 0 for the model's own
 
 
 @njit(cache=True, nogil=True)
@@ -26,47 +52,27 @@ def draw_each(random, start, stop, probability, out):
 
 
 @njit(cache=True, nogil=True)
-def run_episodes(
-    rng,
-    probability,
-    successor,
-    charge,
-    cost,
-    first_state,
-    first_probability,
-    first_charge,
-    level,
-    choices,
-    offset,
-    begin,
-    end,
-    most,
-    total,
-    paid,
-):
+def run_episodes(rng, walk, most, total, paid):
     """Fill ``total`` with the levels charged to each run and ``paid`` with the sum of its costs.
 
     Returns False if a run takes more than ``most`` actions.
-
-    Where ``choices`` has ``n`` for a state ``s``, the outcomes ``begin[a]:end[a]`` are drawn from, with ``a`` equal to
-    ``offset[s] + n``; ``offset`` is -1 in a goal.
     """
-    entry, first_entry, low, high, stride, without = choices
+    entry, first_entry, low, high, stride, without = walk.choices
     for episode in range(len(total)):
-        first = draw(rng.random(), 0, len(first_state), first_probability)
-        s = first_state[first]
-        charged = first_charge[first]
+        first = draw(rng.random(), 0, len(walk.first_state), walk.first_probability)
+        s = walk.first_state[first]
+        charged = walk.first_charge[first]
         bill = 0.0
         for taken in range(most + 1):
-            if offset[s] < 0:
+            if walk.offset[s] < 0:
                 break
             if taken == most:
                 return False
-            a = offset[s] + look_up(entry, first_entry, low, high, stride, without, level - charged, s)
-            o = draw(rng.random(), begin[a], end[a], probability)
-            charged += charge[o]
-            bill += cost[o]
-            s = successor[o]
+            a = walk.offset[s] + look_up(entry, first_entry, low, high, stride, without, walk.level - charged, s)
+            o = draw(rng.random(), walk.begin[a], walk.end[a], walk.probability)
+            charged += walk.charge[o]
+            bill += walk.cost[o]
+            s = walk.successor[o]
         total[episode] = charged
         paid[episode] = bill
     return True

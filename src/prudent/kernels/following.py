@@ -85,7 +85,7 @@ def reach_ahead(moves, choices, level, limit, least, most):
 def follow_ahead(moves, left_out, choices, level, limit, turns, spans, passed):
     """Move the mass of states on to their successors, from one turn to another in the order of runs.
 
-    Without ``left_out`` there is one layer.
+    Mass from level ``limit`` on stays where it is, and is added up.  Without ``left_out`` there is one layer.
     """
     least, most, row, mass, fresh = spans
     for i in range(len(least) - 1 - turns[0], len(least) - 1 - turns[1], -1):
@@ -97,8 +97,14 @@ def follow_ahead(moves, left_out, choices, level, limit, turns, spans, passed):
             end = min(t + STRETCH - (begin + t) % STRETCH, most[s] + 1)
             if not fresh[(begin + t) // STRETCH]:
                 move_on(moves, left_out, choices, level, s, t, min(end, limit), spans, passed.played)
-                for now in range(max(t, limit), end):
-                    stay(s, now - limit, mass[:, begin + now], passed)
+                for later in range(max(t - limit, 0), end - limit):
+                    here = mass[:, begin + limit + later]
+                    if here[0] > 0:
+                        passed.there[s] += here[0]
+                        passed.latest[s] = later
+                        passed.ahead[later] += passed.weight[s] * here[0]
+                        for layer in range(len(here)):
+                            passed.arriving[layer, later] += here[layer]
                 fresh[(begin + t) // STRETCH] = True
             t = end
 
@@ -140,27 +146,15 @@ def clear(spans, stretch):
                 spans.mass[layer, at] = 0
 
 
-@njit(cache=True, nogil=True)
-def stay(s, later, mass, passed):
-    """Add up mass that is not followed on."""
-    if mass[0] > 0:
-        passed.there[s] += mass[0]
-        passed.latest[s] = later
-        passed.ahead[later] += passed.weight[s] * mass[0]
-        for layer in range(len(mass)):
-            passed.arriving[layer, later] += mass[layer]
-
-
 @njit(cache=True)
-def occupy(arcs, costs, choices, level, start, least):
+def occupy(rows, choices, level, start, least):
     """Return the pairs of state and remaining budget in which a policy's runs act, ``s * (level + 1) + b`` for each.
 
     Without budget ``b`` is 0.  A pair may be returned more than once.  ``least[s]``, large on entry, becomes the
     fewest levels that a run in ``s`` without budget can have spent.
     """
     entry, first, low, high, stride, without = choices
-    action_start, successor, cost = arcs.action_start, arcs.successor, costs.cost
-    inner_start, outcome_start = arcs.inner_start, costs.outcome_start
+    action_start, outcome_start, successor, cost = rows
     width = level + 1
     seen = np.zeros(len(entry), dtype=np.bool_)
     beside = {np.int64(-1)}  # pairs seen that the table has not
@@ -177,7 +171,7 @@ def occupy(arcs, costs, choices, level, start, least):
         if action_start[s] == action_start[s + 1]:
             continue
         a = action_start[s] + look_up(entry, first, low, high, stride, without, b, s)
-        for o in range(inner_start[a], outcome_start[a + 1]):
+        for o in range(outcome_start[a], outcome_start[a + 1]):
             t = successor[o]
             if action_start[t] == action_start[t + 1]:
                 continue

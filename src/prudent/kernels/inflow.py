@@ -1,8 +1,13 @@
 """Following a policy forwards on all threads: each place pulls what arrives there on a level.
 
-The chain is laid out by :mod:`prudent.kernels.arrivals`.  The mass of a place on a level is the sum, over the outcomes
-that arrive there, of probability times the mass of the place they come from, if that plays their action.  A level looks
-back no further than the largest cost; level ``t`` is in line ``t % window`` of a table by level, place and layer.
+States that runs can meet are numbered by *place*, such that free moves lead to later places.  Each place has the
+outcomes that arrive there, from the actions that the policy plays on some level: first those from states that play the
+same action on all levels, then those that count only on levels on which their action is played.  After the states come
+places for the goals: all outcomes that end a run, cut into pieces.
+
+The mass of a place on a level is the sum, over the outcomes that arrive there, of probability times the mass of the
+place they come from, if that plays their action.  A level looks back no further than the largest cost; level ``t`` is
+in line ``t % window`` of a table by level, place and layer.
 Layers are the mass and, where costs are rounded, that mass times the mean sum of what was left out on the way, and
 times the mean of its square.
 """
@@ -23,11 +28,29 @@ CLOSE, LESS = 1e-6, 1e-3
 """The mass in progress is 1 minus the mass that ended until this little is left.  Then it is counted, and again when
 only this part of it is left; in between, what ends is subtracted."""
 
-NEAR = 32
-"""How many places ahead the table is read to see whether a run can be at the sources of their first arcs."""
-
 TINY = 1e-290
 """Mass under way that is counted each time: it may vanish below the smallest float."""
+
+
+class Arrivals(NamedTuple):
+    """What arrives at each place; places are cut into parts."""
+
+    state: np.ndarray  # (n_met,)  the state at each place before the goals
+    place: np.ndarray  # (n_states,)  the place of each state, -1 where it has none
+    changing: np.ndarray  # the places of states that play several actions
+    arc_start: np.ndarray  # (n_places + 1,)
+    sure_stop: np.ndarray  # (n_places,)  arcs up to here count on all levels
+    source: np.ndarray  # (n_arcs,)  a place
+    cost: np.ndarray  # (n_arcs,)
+    number: np.ndarray  # (n_arcs,)  the action's number within its state
+    probability: np.ndarray  # (n_arcs,)
+    left_out: np.ndarray | None  # (n_arcs,)  what rounding left out of the cost
+    part_start: np.ndarray  # (n_parts + 1,)  the places where parts begin
+    needed: np.ndarray  # (n_parts,)  how many parts of the same level must be done before
+    changing_start: np.ndarray  # (n_parts + 1,)  where the changing places of each part begin
+    cycle_start: np.ndarray  # (n_parts + 1,)  the free cycles of a part: cycle[cycle_start[i]:cycle_start[i + 1]]
+    cycle: np.ndarray  # blocks of the free arcs
+    start: int  # the place where a run begins
 
 
 class Flow(NamedTuple):
@@ -40,6 +63,7 @@ class Flow(NamedTuple):
     met: np.ndarray  # (n_met,)  the mass met at each place
     played: np.ndarray  # (n_actions,)
     alone: bool  # whether one thread does all parts
+    whether: bool  # whether mass only says that runs can be there: then it is 1
 
 
 class Circling(NamedTuple):
@@ -70,6 +94,7 @@ def pull(arrivals, circling, choices, level, levels, flow, ended, counters):
     ``met[place]``.
     """
     n_parts, n = len(arrivals.needed), len(arrivals.arc_start) - 1
+    entry, start, low, high, stride, without = choices
     drawn = -1
     while True:
         drawn = drawn + 1 if flow.alone else draw(counters)
@@ -84,10 +109,15 @@ def pull(arrivals, circling, choices, level, levels, flow, ended, counters):
         if part < n_parts:
             begin, end, line = arrivals.part_start[part], arrivals.part_start[part + 1], t % flow.window * n
             first, last = arrivals.changing_start[part], arrivals.changing_start[part + 1]
-            choose(arrivals, choices, level - t, first, last, line, flow.number)
+            for i in range(first, last):
+                r = arrivals.changing[i]
+                s = arrivals.state[r]
+                flow.number[line + r] = look_up(entry, start, low, high, stride, without, level - t, s)
             arrive(arrivals, arrivals.left_out, t, begin, end, flow)
             for i in range(arrivals.cycle_start[part], arrivals.cycle_start[part + 1]):
                 circle(arrivals.place, circling, choices, level - t, arrivals.cycle[i], line, flow)
+            for at in range(line + begin, line + end if flow.whether else line + begin):
+                flow.mass[at] = 1.0 if flow.mass[at] > 0.0 else 0.0
             for r in range(begin, min(end, len(flow.met))):
                 flow.met[r] += flow.mass[(line + r) * flow.layers]
             for i in range(first, last):
@@ -98,15 +128,6 @@ def pull(arrivals, circling, choices, level, levels, flow, ended, counters):
             end_level(arrivals, circling, choices, level, t, flow, ended)
         if not flow.alone:
             finish(counters)
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def choose(arrivals, choices, b, first, last, line, number):
-    """Look up the actions that are played on one level, at places that play several."""
-    entry, start, low, high, stride, without = choices
-    for i in range(first, last):
-        r = arrivals.changing[i]
-        number[line + r] = look_up(entry, start, low, high, stride, without, b, arrivals.state[r])
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
@@ -189,18 +210,17 @@ def end_level(arrivals, circling, choices, level, t, flow, ended):
         return
     left = sums[1] - sums[2]
     if (left <= tolerance and t >= level) or left <= max(LESS * sums[1], TINY):
-        left = under_way(arrivals, circling, choices, level, t, flow, None, None, None, None, None)
+        left = under_way(arrivals, circling, choices, level, t, flow, None, None)
         sums[1], sums[2] = left, 0.0
     if left <= tolerance and (t >= level or left == 0.0):
         stop[0] = t + 1
 
 
 @njit(cache=True, nogil=True)
-def under_way(arrivals, circling, choices, level, t, flow, left_out, weight, arriving, there, ahead):
-    """Return the mass under way after level ``t``: what left a state, and arrives later.
+def under_way(arrivals, circling, choices, level, t, flow, left_out, passed):
+    """Return the mass under way after level ``t``: what left a state, and arrives later; add it to ``passed`` if given.
 
-    If arrays are given, it is added to ``arriving``, by layer and level from the next one on, to ``there``, by state,
-    and multiplied by the state's ``weight`` to ``ahead``, by level.
+    There levels count from the next one on.
     """
     entry, first, low, high, stride, without = choices
     arcs, outcome_start, cost = circling.arcs, circling.outcome_start, circling.cost
@@ -219,86 +239,13 @@ def under_way(arrivals, circling, choices, level, t, flow, left_out, weight, arr
                     continue
                 p, later, target = arcs.probability[o], cost[o] - back - 1, arcs.successor[o]
                 left += p * m
-                if arriving is not None:
-                    arriving[0, later] += p * m
-                    there[target] += p * m
-                    if p * m > 0.0:
-                        ahead[later] += weight[target] * (p * m)
-                    if layers > 1:
+                if passed is not None and p * m > 0.0:
+                    passed.arriving[0, later] += p * m
+                    passed.there[target] += p * m
+                    passed.latest[target] = max(passed.latest[target], later)
+                    passed.ahead[later] += passed.weight[target] * (p * m)
+                    if left_out is not None:
                         rest, moment = left_out[o], mass[at + 1]
-                        arriving[1, later] += p * (moment + m * rest)
-                        arriving[2, later] += p * (mass[at + 2] + rest * (2.0 * moment + m * rest))
+                        passed.arriving[1, later] += p * (moment + m * rest)
+                        passed.arriving[2, later] += p * (mass[at + 2] + rest * (2.0 * moment + m * rest))
     return left
-
-
-@njit(cache=True, nogil=True)
-def spread(arrivals, circling, choices, level, levels, worst, seen, counters):
-    """Return the most levels that runs use which act on the given levels below the budget: one thread's share.
-
-    ``seen``, by level modulo the window and place, is 1 plus the number of the action played, 0 where no run can be;
-    ``worst[s]`` is the worst case from state ``s`` once the budget is gone.
-    """
-    part_start, needed, cycle_start, cycle = arrivals.part_start, arrivals.needed, arrivals.cycle_start, arrivals.cycle
-    arcs, outcome_start, cost = circling.arcs, circling.outcome_start, circling.cost
-    entry, first_entry, low, high, stride, without = choices
-    state, n_parts, n = arrivals.state, len(needed), len(arrivals.arc_start) - 1
-    start, window, most = arrivals.start, len(seen) // n, 0
-    while True:
-        number = draw(counters)
-        t, part = levels[0] + number // n_parts, number % n_parts
-        if t >= levels[1]:
-            return most
-        wait_for(counters, number - part + needed[part])
-        begin, end, line = part_start[part], part_start[part + 1], t % window * n
-        for r in range(begin, end):
-            near = np.uint64(min(arrivals.arc_start[min(r + NEAR, end - 1)], len(arrivals.cost) - 1))
-            prefetch(seen, place_of(t % window, window, np.uint64(n), arrivals.cost, arrivals.source, near))
-            seen[line + r] = 0
-            if (t == 0 and r == start) or reached(arrivals, t, r, window, seen):
-                seen[line + r] = 1
-                if r < len(state):
-                    seen[line + r] += look_up(entry, first_entry, low, high, stride, without, level - t, state[r])
-        for i in range(cycle_start[part], cycle_start[part + 1]):
-            reach_inside(arrivals.place, arcs, choices, level - t, cycle[i], line, seen)
-        for r in range(begin, end):
-            if seen[line + r] == 0:
-                continue
-            most = max(most, t)
-            if r < len(state) and t + window > level:  # some outcomes may take the rest of the budget
-                a = arcs.action_start[state[r]] + seen[line + r] - 1
-                for o in range(outcome_start[a], outcome_start[a + 1]):
-                    if t + cost[o] >= level:
-                        most = max(most, t + cost[o] + worst[arcs.successor[o]])
-        finish(counters)
-
-
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def reached(arrivals, t, r, window, seen):
-    """Return whether some run arrives at a place on level ``t``."""
-    n, line = np.uint64(len(arrivals.arc_start) - 1), t % window
-    for i in range(np.uint64(arrivals.arc_start[r]), np.uint64(arrivals.arc_start[r + 1])):
-        if np.int64(arrivals.cost[i]) <= t:
-            at = place_of(line, window, n, arrivals.cost, arrivals.source, i)
-            if seen[at] == np.int64(arrivals.number[i]) + 1:
-                return True
-    return False
-
-
-@njit(cache=True, nogil=True)
-def reach_inside(place, arcs, choices, b, block, line, seen):
-    """Find the states of a block with free cycles that runs reach from others inside, on the same level."""
-    entry, first, low, high, stride, without = choices
-    begin, end = arcs.block_start[block], arcs.block_start[block + 1]
-    more = True
-    while more:
-        more = False
-        for i in range(begin, end):
-            s = arcs.block_state[i]
-            if place[s] < 0 or seen[line + place[s]] == 0:
-                continue
-            a = arcs.action_start[s] + seen[line + place[s]] - 1
-            for o in range(arcs.inner_start[a], arcs.inner_stop[a]):
-                r = arcs.successor[o]
-                if begin <= arcs.rank[r] < end and seen[line + place[r]] == 0:
-                    seen[line + place[r]] = 1 + look_up(entry, first, low, high, stride, without, b, r)
-                    more = True

@@ -302,11 +302,10 @@ def goal_problem(state: Hashable, has_actions: bool, is_goal: bool, nothing: str
     """
     if has_actions and is_goal:
         return [f"goal {state!r} has actions; a goal must have none"]
-    if not has_actions and not is_goal and nothing is not None:
-        return [nothing.format(repr(state))]
-    if not has_actions and not is_goal:
-        return [f"state {state!r} has no actions and is not among the goals; add actions, or add it to the goals"]
-    return []
+    if has_actions or is_goal:
+        return []
+    nothing = nothing or "state {0} has no actions and is not among the goals; add actions, or add it to the goals"
+    return [nothing.format(repr(state))]
 
 
 def _merged(state: Hashable, action: Hashable, outcomes: Outcomes) -> dict[tuple[Hashable, float], float]:

@@ -50,8 +50,8 @@ class Order(NamedTuple):
     """
 
     blocks: Blocks
-    part: IntArray  # (n_parts + 1,)  empty with cycles
-    after: IntArray  # (n_parts,)
+    part: IntArray = np.empty(0, dtype=np.int64)  # (n_parts + 1,)  empty with cycles
+    after: IntArray = part  # (n_parts,)
 
     @property
     def acyclic(self) -> bool:
@@ -182,15 +182,10 @@ def ordered_blocks(arc_start: IntArray, target: IntArray, start: int = -1, threa
     known = np.flatnonzero(block_of >= 0)
     state = known[sorted_by(block_of[known], block_start)]
     if not acyclic:
-        return _cyclic((block_start, state, block_of))
+        return Order((block_start, state, block_of))
     layer = np.empty(len(block_of), dtype=np.int64)
     longest_ahead(state, arc_start, target, layer)
     return _by_layer(layer, known, arc_start)
-
-
-def _cyclic(blocks: Blocks) -> Order:
-    none = np.empty(0, dtype=np.int64)
-    return Order(blocks, none, none)
 
 
 def _layered(state: IntArray, layer_start: IntArray, arc_start: IntArray) -> Order:
@@ -257,7 +252,7 @@ def _one_component(arc_start: IntArray, target: IntArray, start: int, threads: i
     block_of = np.full(n, -1)
     block_of[alone], block_of[together] = np.arange(len(alone)), len(alone)
     block_start = np.append(np.arange(len(alone) + 1), len(alone) + len(together))
-    return _cyclic((block_start, np.append(alone, together), block_of))
+    return Order((block_start, np.append(alone, together), block_of))
 
 
 def peeled(

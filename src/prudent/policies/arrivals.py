@@ -4,13 +4,13 @@ import numpy as np
 
 from prudent.engine.places import ENOUGH, PART
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.kernels.arrivals import Arrivals, collect, keep_played, mark_changing, mark_met
 from prudent.kernels.choices import mark_played
+from prudent.kernels.counting import sorted_by
+from prudent.kernels.inflow import Arrivals
 from prudent.kernels.places import cut
-from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.models.graph import reachable
+from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, ranges, starts
 from prudent.policies.policy import BudgetPolicy
-
-__all__ = ["arrivals_of", "lanes_of", "played_anywhere", "without_budget"]
 
 
 def played_anywhere(policy: BudgetPolicy) -> BoolArray:
@@ -30,33 +30,52 @@ def lanes_of(arrivals: Arrivals, levels: int, threads: int) -> int:
 
 
 def without_budget(arrivals: Arrivals, without: IntArray) -> Arrivals:
-    """Return the chain once no budget is left; it takes the memory of this one."""
-    arc_start = keep_played(arrivals, arrivals.left_out, without)
-    none = arrivals.changing[:0], np.zeros_like(arrivals.changing_start)
-    return arrivals._replace(arc_start=arc_start, sure_stop=arc_start[1:], changing=none[0], changing_start=none[1])
+    """Return the chain once no budget is left: with the arcs of the actions that are played then."""
+    kept = np.arange(len(arrivals.source)) < np.repeat(arrivals.sure_stop, np.diff(arrivals.arc_start))
+    kept |= arrivals.number == without[arrivals.state[arrivals.source]]
+    arc_start = offsets(kept)[arrivals.arc_start]
+    return arrivals._replace(
+        arc_start=arc_start,
+        sure_stop=arc_start[1:],
+        source=arrivals.source[kept],
+        cost=arrivals.cost[kept],
+        number=arrivals.number[kept],
+        probability=arrivals.probability[kept],
+        left_out=None if arrivals.left_out is None else arrivals.left_out[kept],
+        changing=arrivals.changing[:0],
+        changing_start=np.zeros_like(arrivals.changing_start),
+    )
 
 
 def arrivals_of(policy: BudgetPolicy, played: BoolArray, left_out: FloatArray | None) -> Arrivals:
     """Return a policy's chain, with what rounding left out of each outcome's cost if that is given."""
     prepared = policy.prepared
-    rows = prepared.action_start, prepared.outcome_start, prepared.successor
-    met = np.zeros(prepared.n_states, dtype=bool)
-    mark_met(rows, played, prepared.start, met)
-    met &= ~prepared.is_goal
-    state, starts, alone = _sections(prepared, met)
+    arc = np.flatnonzero(played[prepared.outcome_action])
+    arcs = prepared.outcome_state[arc], prepared.successor[arc]
+    met = reachable(*arcs, prepared.n_states, np.array([prepared.start])) & ~prepared.is_goal
+    state, section, alone = _sections(prepared, met)
     place = np.full(prepared.n_states, -1, dtype=np.int32)
     place[state] = np.arange(len(state), dtype=np.int32)
     most = prepared.cost_range[1]
     kind = next(kind for kind in (np.uint8, np.uint16, np.int64) if most <= np.iinfo(kind).max)
-    types = np.empty(0, dtype=choice_type(prepared)), np.empty(0, dtype=kind)
     block_start, _, block_of = prepared.free_blocks
-    costs = prepared.cost, prepared.probability
-    several = np.empty(len(state), dtype=bool)
-    mark_changing(prepared.action_start, played, state, several)
-    about = played, state, place, several, block_of
-    by_arc = collect(rows, costs, left_out, *about, *types, PART)
-    arc_start = by_arc[0]
-    part_start, needed = cut(np.append(starts, [len(state), len(arc_start) - 1]), alone, arc_start, PART)
+    several = np.diff(offsets(played)[prepared.action_start])[state] > 1
+    arc, n = ranges(prepared.arc_start, state), len(state)
+    source = np.repeat(np.arange(n), np.diff(prepared.arc_start)[state])
+    target = place[prepared.successor[arc]]  # below 0 at goals
+    # Free moves inside a block are left to its elimination.
+    leaves = (prepared.cost[arc] > 0) | (block_of[prepared.successor[arc]] != block_of[state][source])
+    kept = np.flatnonzero(played[prepared.outcome_action[arc]] & (leaves | (target < 0)))
+    kind_of = 2 * np.where(target < 0, n, target)[kept] + several[source[kept]]
+    bounds = starts(kind_of, 2 * n + 2)
+    kept = kept[sorted_by(kind_of, bounds)]
+    arc, source = arc[kept], source[kept].astype(np.int32)
+    arc_start = np.concatenate([bounds[: 2 * n : 2], np.arange(bounds[2 * n], len(arc), PART), bounds[-1:]])
+    sure_stop = np.append(bounds[1 : 2 * n : 2], np.clip(bounds[2 * n + 1], arc_start[n:-1], arc_start[n + 1 :]))
+    number = prepared.outcome_action[arc] - prepared.action_start[state[source]]
+    costs = prepared.cost[arc].astype(kind), number.astype(choice_type(prepared)), prepared.probability[arc]
+    by_arc = arc_start, sure_stop, source, *costs, None if left_out is None else left_out[arc]
+    part_start, needed = cut(np.append(section, [n, len(arc_start) - 1]), alone, arc_start, PART)
     cycle, first = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     if len(block_start) <= prepared.n_states:
         circling = np.flatnonzero(np.diff(block_start)[block_of[state]] > 1)
@@ -81,5 +100,5 @@ def _sections(prepared: Prepared, met: BoolArray) -> tuple[IntArray, IntArray, B
     # The deepest come first; a layer has two sections, its free cycles being the first.
     section = -(2 * depth + (size > 1))[block_of[state]]
     order = np.argsort(section, kind="stable")
-    numbers, starts = np.unique(section[order], return_index=True)
-    return state[order], starts, np.append(numbers % 2 == 1, False)
+    numbers, first = np.unique(section[order], return_index=True)
+    return state[order], first, np.append(numbers % 2 == 1, False)

@@ -7,26 +7,18 @@ expected cost and the expected excess over the budget, with no tail cut off; a f
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from prudent.engine.prepared import Prepared, kept, restrict
 from prudent.engine.sweep.driver import budget_sweep
 from prudent.engine.sweep.question import Question
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
 from prudent.kernels.questions import Base
-from prudent.models.rows import FloatArray, owner
+from prudent.models.rows import FloatArray, offsets, ranges
 from prudent.policies.distribution import Distribution, Groups
 from prudent.policies.forwards import MISSING, Followed, followed
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits
-
-__all__ = [
-    "Values",
-    "backward",
-    "backward_from_each",
-    "expected_steps",
-    "forward",
-    "spent_budget",
-]
 
 SPREAD = 1e-9
 """What is added to variances within groups, relative to the mean square: more than rounding."""
@@ -96,30 +88,24 @@ def longest_detour(prepared: Prepared) -> float:
     model = prepared.model
     inner = np.zeros(model.n_actions, dtype=bool)
     inner[prepared.members.inner_action] = True
-    outcome = np.flatnonzero(inner[owner(model.outcome_start)])
+    outcome = np.flatnonzero(inner[model.outcome_action])
     if not (model.cost[outcome] != 0).any():
         return 0.0
-    state_of = owner(model.action_start)
+    state_of = model.action_state
     exits = state_of[prepared.model_action[prepared.model_action >= 0]]
     members = np.unique(state_of[prepared.members.inner_action])
     most = 0.0
     for target in np.intersect1d(exits, members).tolist():
         route = prepared.members.routes(target)
-        inside = np.flatnonzero((prepared.members.state_of == prepared.members.state_of[target]) & (route >= 0))
-        inside = inside[inside != target]
-        rank = np.full(model.n_states, -1, dtype=np.int64)
-        rank[inside] = np.arange(len(inside))
-        matrix = np.eye(len(inside))
-        for i, action in enumerate(route[inside].tolist()):
-            for o in range(int(model.outcome_start[action]), int(model.outcome_start[action + 1])):
-                if rank[model.successor[o]] >= 0:
-                    matrix[i, rank[model.successor[o]]] -= model.probability[o]
-        if len(inside):
-            try:
-                steps = np.linalg.solve(matrix, np.ones(len(inside)))
-            except np.linalg.LinAlgError:  # moves are too rare for floats
-                return np.inf
-            most = max(most, 2 * float(steps.max()) if (steps > 0).all() else np.inf)
+        inside = np.flatnonzero(route >= 0)
+        n, moves = len(inside), ranges(model.outcome_start, route[inside])
+        start = offsets(np.diff(model.outcome_start)[route[inside]])
+        lead = csr_array((model.probability[moves], model.successor[moves], start), shape=(n, model.n_states))
+        try:
+            steps = np.linalg.solve(np.eye(n) - lead[:, inside].toarray(), np.ones(n))
+        except np.linalg.LinAlgError:  # moves are too rare for floats
+            return np.inf
+        most = max(most, 2 * float(steps.max(initial=0.0)) if (steps > 0).all() else np.inf)
     return most
 
 

@@ -439,6 +439,11 @@ def mixture(parts: Sequence[tuple[float, Distribution]]) -> Distribution:
     chance = np.concatenate([share * part.probabilities for share, part in parts])
     missing = sum(share * part.missing for share, part in parts)
     beyond = sum(share * part.missing * part.missing_mean for share, part in parts)
+    groups = [
+        (share * part.groups.probability, part.groups.mean, part.groups.variance, part.groups.ahead)
+        for share, part in parts
+        if part.groups is not None
+    ]
     return Distribution(
         values=values,
         probabilities=np.bincount(place, weights=chance, minlength=len(values)).astype(np.float64),
@@ -447,17 +452,5 @@ def mixture(parts: Sequence[tuple[float, Distribution]]) -> Distribution:
         missing_mean=beyond / missing if missing > 0 else 0.0,
         grouped=any(part.grouped for _, part in parts),
         most=float(np.max([part.most for _, part in parts])),
-        groups=_joined([(share, part.groups) for share, part in parts if part.groups is not None]),
-    )
-
-
-def _joined(parts: list[tuple[float, Groups]]) -> Groups | None:
-    """Return the groups of a mixture."""
-    if not parts:
-        return None
-    return Groups(
-        np.concatenate([share * part.probability for share, part in parts]),
-        np.concatenate([part.mean for _, part in parts]),
-        np.concatenate([part.variance for _, part in parts]),
-        np.concatenate([part.ahead for _, part in parts]),
+        groups=Groups(*map(np.concatenate, zip(*groups, strict=True))) if groups else None,
     )

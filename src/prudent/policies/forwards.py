@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared, choice_type, restrict
+from prudent.engine.prepared import choice_type, restrict
 from prudent.engine.room import shared_room
 from prudent.engine.sweep.estimate import FOLLOWED
 from prudent.engine.sweep.levels import LevelSweep
@@ -18,16 +18,14 @@ from prudent.engine.values.bellman import free_arcs
 from prudent.engine.values.worst_case import UNREACHED, true_worst_case, worst_case_of
 from prudent.errors import TooLarge
 from prudent.kernels.following import STRETCH, Moves, Passed, Spans, follow_ahead, reach_ahead
-from prudent.kernels.inflow import Circling, Ended, Flow, pull, spread, under_way
+from prudent.kernels.inflow import Circling, Ended, Flow, pull, under_way
 from prudent.kernels.team import new_counters
-from prudent.models.rows import BoolArray, FloatArray, IntArray
+from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.arrivals import arrivals_of, lanes_of, played_anywhere, without_budget
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits, Pace, available_memory, go_on
 from prudent.runtime.progress import Progress
 from prudent.runtime.team import side_by_side
-
-__all__ = ["MISSING", "Followed", "followed", "most_spent"]
 
 MISSING = 1e-13
 """The probability still under way at which a forward pass stops by default."""
@@ -55,28 +53,22 @@ class Followed:
     """
 
     total: FloatArray  # (layers, n_levels)  the mass that ended on each level
-    missing: float  # the probability of being still under way
     played: FloatArray  # (n_actions,)  the expected number of plays
-    arriving: (
-        FloatArray  # (layers, n_later)  the mass still under way, by the level on which it arrives, from n_levels on
-    )
+    arriving: FloatArray  # (layers, n_later)  the mass still under way, by the level where it arrives, from n_levels on
     there: FloatArray  # (n_states,)  the mass still under way, by the state where it arrives
+    latest: IntArray  # (n_states,)  the last level on which any does, from n_levels
     ahead: FloatArray  # (n_later,)  the mass still under way times a weight of the state where it arrives, by level
 
     @property
-    def levels(self) -> int:
-        """The number of levels."""
-        return int(self.total.shape[1])
+    def missing(self) -> float:
+        """The probability of being still under way."""
+        return float(self.arriving[0].sum())
 
     @property
     def later(self) -> IntArray:
         """The levels on which mass still under way arrives."""
-        return self.levels + np.arange(self.arriving.shape[1])
-
-    @classmethod
-    def to_the_end(cls, total: FloatArray, played: FloatArray, n_states: int) -> "Followed":
-        """Return what is known if no run is under way."""
-        return cls(total, 0.0, played, np.zeros((len(total), 0)), np.zeros(n_states), np.zeros(0))
+        levels = self.total.shape[1]
+        return np.arange(levels, levels + self.arriving.shape[1])
 
 
 def followed(
@@ -86,47 +78,50 @@ def followed(
     tolerance: float,
     weight: FloatArray | None = None,
     limits: Limits = UNLIMITED,
+    *,
+    whether: bool = False,
 ) -> Followed:
-    """Follow a policy until at most ``tolerance`` is under way, or for ``most`` levels, within the limits."""
-    prepared = policy.prepared
+    """Follow a policy until at most ``tolerance`` is under way, or for ``most`` levels, within the limits.
+
+    With ``whether``, mass above 0 only says that runs can be there.
+    """
+    prepared, goal = policy.prepared, policy.prepared.is_goal[policy.prepared.start]
     weight = np.zeros(prepared.n_states) if weight is None else weight
-    if prepared.acyclic:
-        left_out = prepared.left_out if layers > 1 else None
-        if (found := _by_state(policy, prepared.probability, left_out, most, weight, limits)) is not None:
-            total, passed = found
-            arriving = passed.arriving
-            return Followed(total, float(arriving[0].sum()), passed.played, arriving, passed.there, passed.ahead)
-    played = played_anywhere(policy)
+    left_out, found = prepared.left_out if layers > 1 else None, None
+    if prepared.acyclic or goal or most == 0:
+        chance = np.ones(len(prepared.cost), dtype=bool) if whether else prepared.probability
+        found = _by_state(policy, chance, left_out, most, weight, limits)
+    return found or _by_level(policy, left_out, most, tolerance, weight, limits, whether)
+
+
+def _by_level(
+    policy: BudgetPolicy,
+    left_out: FloatArray | None,
+    most: int | None,
+    tolerance: float,
+    weight: FloatArray,
+    limits: Limits,
+    whether: bool,
+) -> Followed:
+    """Follow a policy level by level, to where its runs arrive, on all threads."""
+    prepared, choices, layers = policy.prepared, policy.choices, 1 if left_out is None else 3
+    played, plays = played_anywhere(policy), np.zeros(prepared.n_actions)
     window = int(prepared.cost[played[prepared.outcome_action]].max(initial=0)) + 1
     numbers = layers * window * prepared.n_states
     if numbers > NUMBERS:
         raise TooLarge(
             f"following the policy takes room for {numbers:,} numbers; {NUMBERS:,} are the most: use prudent.simulate"
         )
-    (limits or Limits.of(None, None)).check(8 * numbers, FOLLOWING, "use prudent.simulate")
+    limits.check(8 * numbers, FOLLOWING, "use prudent.simulate")
     if most is None:
         most = max(min(WORK // prepared.n_states, LEVELS), window, policy.level + 1)
-    return _by_level(policy, played, window, layers, most, tolerance, weight, limits)
-
-
-def _by_level(
-    policy: BudgetPolicy,
-    played: BoolArray,
-    window: int,
-    layers: int,
-    most: int,
-    tolerance: float,
-    weight: FloatArray,
-    limits: Limits,
-) -> Followed:
-    """Follow a policy level by level, to where its runs arrive, on all threads."""
-    prepared, plays, choices = policy.prepared, np.zeros(policy.prepared.n_actions), policy.choices
-    if most == 0 or prepared.is_goal[prepared.start]:
-        return _at_the_start(prepared, layers, weight)
-    chain = arrivals_of(policy, played, prepared.left_out if layers > 1 else None)
-    n, circling, state = len(chain.arc_start) - 1, _circling(prepared), chain.state
+    chain = arrivals_of(policy, played, left_out)
+    n, state, none = len(chain.arc_start) - 1, chain.state, np.zeros(prepared.n_states)
+    circling = Circling(
+        free_arcs(prepared), prepared.outcome_start, prepared.cost, none.astype(np.int64), plays.copy(), none.copy()
+    )
     number, met = np.zeros(window * n, dtype=choice_type(prepared)), np.zeros(len(state))
-    flow = Flow(np.zeros((window * n + 1) * layers), number, window, layers, met, plays, alone=True)
+    flow = Flow(np.zeros((window * n + 1) * layers), number, window, layers, met, plays, alone=True, whether=whether)
     ended = Ended(tolerance, np.zeros((layers, 0)), np.array([0.0, np.inf, 0.0]), np.zeros(1, dtype=np.int64))
     first = prepared.action_start[state] + choices.without[state]  # of those that play one action
     last, levels = policy.level + window - 1, 0  # from then on no line has any budget
@@ -152,20 +147,10 @@ def _by_level(
             levels = int(ended.stop[0]) or until
             progress.at(levels)
     _count(chain.changing, first, met, plays)
-    later = np.zeros((layers, window - 1)), np.zeros(prepared.n_states), np.zeros(window - 1)
-    about = chain, circling, choices, policy.level, levels - 1, flow
-    missing = under_way(*about, prepared.left_out if layers > 1 else np.empty(0), weight, *later)
-    return Followed(ended.total[:, :levels], missing, plays, *later)
-
-
-def _at_the_start(prepared: Prepared, layers: int, weight: FloatArray) -> Followed:
-    """Return what is known before a run's first action."""
-    plays, start = np.zeros(prepared.n_actions), prepared.start
-    mass, there = np.eye(layers, 1), np.zeros(prepared.n_states)
-    if prepared.is_goal[start]:
-        return Followed.to_the_end(mass, plays, prepared.n_states)
-    there[start] = 1.0
-    return Followed(np.zeros((layers, 0)), 1.0, plays, mass, there, weight[[start]])
+    arriving, latest, ahead = np.zeros((layers, window - 1)), np.zeros(len(none), dtype=np.int64), np.zeros(window - 1)
+    passed = Passed(plays, arriving, none, latest, ahead, weight)
+    under_way(chain, circling, choices, policy.level, levels - 1, flow, left_out, passed)
+    return Followed(ended.total[:, :levels], *passed[:5])
 
 
 def _count(changing: IntArray, first: IntArray, met: FloatArray, plays: FloatArray) -> None:
@@ -177,52 +162,15 @@ def _count(changing: IntArray, first: IntArray, met: FloatArray, plays: FloatArr
 
 def most_spent(policy: BudgetPolicy, limits: Limits = UNLIMITED) -> float:
     """Return the most levels that a run can use, infinite if there is no limit; a bound where costs are rounded."""
-    prepared = policy.prepared
     if policy.level == 0:
-        return true_worst_case(restrict(prepared, policy.without_budget), limits)
-    worst = worst_case_of(prepared, policy.without_budget, limits)
-    if prepared.acyclic:
-        possible = np.ones(len(prepared.cost), dtype=bool)
-        if (found := _by_state(policy, possible, None, policy.level, np.zeros(prepared.n_states), limits)) is not None:
-            (ended,), (_, (arriving,), there, latest, *_) = found
-            within, beyond = np.flatnonzero(ended), policy.level + np.flatnonzero(arriving)
-            after = (policy.level + latest + worst)[there > 0]
-            return float(max(within.max(initial=0), beyond.max(initial=0), after.max(initial=0)))
-    if prepared.is_goal[prepared.start]:
-        return 0.0
-    played = played_anywhere(policy)
-    window = min(int(prepared.cost[played[prepared.outcome_action]].max(initial=0)), policy.level) + 1
-    most = _spread(policy, played, window, worst, limits)
+        return true_worst_case(restrict(policy.prepared, policy.without_budget), limits)
+    found = followed(policy, 1, policy.level, -np.inf, limits=limits, whether=True)
+    worst = worst_case_of(policy.prepared, policy.without_budget, limits)
+    after = (found.total.shape[1] + found.latest + worst)[found.there > 0]
+    most = max(
+        each.max(initial=0) for each in (np.flatnonzero(found.total[0]), found.later[found.arriving[0] > 0], after)
+    )
     return np.inf if most >= UNREACHED else float(most)
-
-
-def _spread(policy: BudgetPolicy, played: BoolArray, window: int, worst: IntArray, limits: Limits) -> int:
-    """Return the most levels that a run of a policy with a budget can use, level by level."""
-    chain, circling = arrivals_of(policy, played, None), _circling(policy.prepared)
-    kind = np.int8 if policy.prepared.most_actions < 2**7 else np.int32
-    seen = np.zeros(window * (len(chain.arc_start) - 1), dtype=kind)
-    rows = max(LevelSweep.batch // max(len(policy.prepared.cost), 1), 1)
-    most = 0
-    for first in range(0, policy.level, rows):
-        go_on(limits, FOLLOWING)
-        levels = first, min(first + rows, policy.level)
-        lanes = lanes_of(chain, levels[1] - first, policy.prepared.threads)
-        about: tuple[Any, ...] = chain, circling, policy.choices, policy.level, levels, worst, seen, new_counters()
-        found = [0] * lanes
-
-        def work(lane: int, about: Any = about, found: list[int] = found) -> None:
-            found[lane] = spread(*about)
-
-        side_by_side(lanes, work)
-        most = max(most, *found)
-    return most
-
-
-def _circling(prepared: Prepared) -> Circling:
-    """Return what free cycles need."""
-    n, plays = prepared.n_states, np.zeros(prepared.n_actions)
-    unset = np.zeros(n, dtype=np.int64), plays, np.zeros(n)
-    return Circling(free_arcs(prepared), prepared.outcome_start, prepared.cost, *unset)
 
 
 def _by_state(
@@ -232,10 +180,10 @@ def _by_state(
     most: int | None,
     weight: FloatArray,
     limits: Limits,
-) -> tuple[NDArray[Any], Passed] | None:
+) -> Followed | None:
     """Follow a policy state by state, in a model without cycles; None if that is too large.
 
-    Return the mass by the level where it ends, in the type of ``probability``, and what else is known.
+    Mass has the type of ``probability``.
     """
     prepared, n, goals = policy.prepared, policy.prepared.n_states, policy.prepared.is_goal
     layers, limit = 1 if left_out is None else 3, UNREACHED if most is None else most
@@ -253,7 +201,11 @@ def _by_state(
     totals = -(-ended // STRETCH)  # these come first
     row, room = np.cumsum(size) - size + totals, totals + int(size.sum())
     if room * STRETCH > APART:
-        row, room = _sharing(prepared, size, totals)
+        turn = np.empty(n, dtype=np.int64)
+        turn[prepared.blocks[1]] = np.arange(n - 1, -1, -1)
+        born = turn.copy()
+        np.minimum.at(born, prepared.successor, turn[prepared.outcome_state])
+        row, room = shared_room(size, born, turn, totals)  # rows that are not needed at once share theirs
         if probability.itemsize * layers * room * STRETCH > min(limits.memory, available_memory()):
             return None
     row[goals] = 0
@@ -276,14 +228,4 @@ def _by_state(
             done = turns[1]
             progress.at(done)
     passed.arriving[:, : max(ended - limit, 0)] += mass[:, limit:ended]
-    return mass[:, : min(ended, limit)].copy(), passed
-
-
-def _sharing(prepared: Prepared, size: IntArray, room: int) -> tuple[IntArray, int]:
-    """Return where each state's row of mass begins, after some room; rows that are not needed at once share theirs."""
-    n = prepared.n_states
-    turn = np.empty(n, dtype=np.int64)
-    turn[prepared.blocks[1]] = np.arange(n - 1, -1, -1)
-    born = turn.copy()
-    np.minimum.at(born, prepared.successor, turn[prepared.outcome_state])
-    return shared_room(size, born, turn, room)
+    return Followed(mass[:, : min(ended, limit)].copy(), *passed[:5])

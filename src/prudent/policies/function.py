@@ -9,6 +9,7 @@ asked at that: what runs are charged, rounded up cost by cost, runs ahead of wha
 import heapq
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -321,21 +322,18 @@ def _visits(
 ) -> dict[int, tuple[float, float]]:
     """Return the mass that visits each state at one total, free moves included."""
     free = {state: [move for move in played if move.charge == 0] for state, played in moves.items()}
-    before = dict.fromkeys(moves, 0)  # free moves that lead to each state
-    for listed in free.values():
-        for move in listed:
-            before[move.target] += 1
     visits = {state: arrived.get(state, (0.0, 0.0)) for state in moves}
-    ready = [state for state, count in before.items() if count == 0]
-    for state in ready:  # grows while it is read
+    after = TopologicalSorter({state: [move.target for move in listed] for state, listed in free.items()})
+    try:
+        order = list(after.static_order())[::-1]
+    except CycleError:
+        return _cyclic_visits(model, moves, free, arrived)
+    for state in order:
         m, rest = visits[state]
         for move in free[state]:
             already, p = visits[move.target], move.probability
             visits[move.target] = already[0] + p * m, already[1] + p * rest
-            before[move.target] -= 1
-            if before[move.target] == 0:
-                ready.append(move.target)
-    return visits if len(ready) == len(moves) else _cyclic_visits(model, moves, free, arrived)
+    return visits
 
 
 def _cyclic_visits(
@@ -346,7 +344,7 @@ def _cyclic_visits(
     arcs = [(rank[s], rank[move.target], move.probability) for s, listed in free.items() for move in listed]
     source, target, chance = (np.array(column) for column in zip(*arcs, strict=True))
     leaves = np.array([not played or len(free[s]) < len(played) for s, played in moves.items()])
-    refuse_stuck(model, state, source, target, leaves)
+    refuse_stuck(model, state, leaves | (towards(source, target, len(state), leaves) >= 0))
     entered = np.array([arrived.get(s, (0.0, 0.0)) for s in moves])
     move_on = csr_array((chance, (target, source)), shape=(len(state), len(state)))
     visits = splu((eye_array(len(state)) - move_on).tocsc()).solve(entered)
@@ -354,11 +352,10 @@ def _cyclic_visits(
     return {s: (m, rest) for s, (m, rest) in zip(moves, visits.tolist(), strict=True)}
 
 
-def refuse_stuck(model: SSP, state: IntArray, source: IntArray, target: IntArray, ends: BoolArray) -> None:
+def refuse_stuck(model: SSP, state: IntArray, ends: BoolArray) -> None:
     """Refuse a policy under which some visited state never leads to an end."""
-    stuck = np.flatnonzero(~ends & (towards(source, target, len(state), ends) < 0))
-    if len(stuck):
+    if not ends.all():
         raise PrudentError(
-            f"the policy does not reach a goal with probability 1: from state {model.state(int(state[stuck[0]]))!r} "
+            f"the policy does not reach a goal with probability 1: from state {model.state(state[np.argmin(ends)])!r} "
             "it never does, so its expected cost is infinite"
         )

@@ -15,8 +15,6 @@ from prudent.policies.forwards import MISSING
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits
 
-__all__ = ["AFFORDED", "UNFOLLOWED", "UNKNOWN", "OwnTail", "own_tail"]
-
 UNFOLLOWED = "the policy is too large to evaluate exactly; estimate it with prudent.simulate"
 
 

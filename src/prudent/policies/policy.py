@@ -6,19 +6,19 @@ policy's own budget.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.cost_scale import CostScale
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
+from prudent.kernels.episodes import Walk
 from prudent.models.graph import met
-from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
+from prudent.models.rows import BoolArray, IntArray, offsets
 from prudent.models.ssp import SSP
 from prudent.policies.agent import Agent
 from prudent.runtime.limits import Limits
@@ -33,36 +33,6 @@ PARTS = ("entry", "low", "high", "without", "level")
 
 MOST_LEVELS = 2**28
 """No policy has as many levels: a sweep would take days."""
-
-
-@dataclass(frozen=True)
-class Walk:
-    """What simulated runs walk over: the model; after its states come those with the memory of a policy, if any."""
-
-    probability: FloatArray
-    successor: IntArray
-    charge: IntArray  # (n_outcomes,)  in levels
-    cost: FloatArray  # (n_outcomes,)  the model's
-    first_state: IntArray
-    first_probability: FloatArray
-    first_charge: IntArray
-    level: int
-    choices: Choices
-    offset: IntArray  # (n_states,)  what to add to the number chosen; -1 in goals
-    begin: IntArray  # the first outcome of what the sum stands for
-    end: IntArray  # past its last outcome
-    action: IntArray  # the model's action that it is
-    model: SSP
-    scale: CostScale
-
-    def arrays(self) -> tuple[Any, ...]:
-        """Return what the kernel takes, in its order."""
-        own = ("action", "model", "scale")
-        return tuple(getattr(self, item.name) for item in fields(self) if item.name not in own)
-
-    def totals(self, charged: IntArray, paid: FloatArray) -> FloatArray:
-        """Return the total costs of runs, from the levels charged and from the sums of the costs."""
-        return paid if self.scale.rounded else self.scale.totals(charged)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,8 +149,8 @@ class BudgetPolicy:
             begin=model.outcome_start[action],
             end=model.outcome_start[action + 1],
             action=action,
-            model=model,
-            scale=scale,
+            state=np.arange(model.n_states),
+            memory=np.zeros(model.n_states),
         )
 
     def first_node(self, state: int) -> int:
@@ -191,21 +161,18 @@ class BudgetPolicy:
         """Return the policy's own state after its action led to a model state at a normalised cost (internal)."""
         return int(self.prepared.members.state_of[target])
 
-    def level_left(self, state: int, spent: float) -> int:
-        """Return the remaining budget in levels, in a model state that the plan covers (internal)."""
-        self.check_covered(state)
-        return max(self.level - self.used(state, spent), 0)
-
-    def check_covered(self, state: int) -> None:
-        """Refuse a model state that no run can be in, or from which no plan can be sure of a goal (internal)."""
-        if self.prepared.members.state_of[state] >= 0:
-            return
+    def covered(self, state: Hashable) -> int:
+        """Return the number of a model state in which runs act; refuse any other (internal)."""
         model = self.prepared.model
-        if met(model)[state]:
-            why = "no plan that may come there reaches a goal with probability 1"
-        else:
+        index = model.index(state)
+        if model.is_goal[index]:
+            raise PrudentError(f"state {state!r} is a goal: the run is over, there is no action to play")
+        if self.prepared.members.state_of[index] < 0:
             why = "nothing leads to it from the start"
-        raise PrudentError(f"no run of any plan reaches state {model.state(state)!r}: {why}")
+            if met(model)[index]:
+                why = "no plan that may come there reaches a goal with probability 1"
+            raise PrudentError(f"no run of any plan reaches state {state!r}: {why}")
+        return index
 
     def used(self, state: int, spent: float) -> int:
         """Return the levels used by a run in a model state that has spent so much; refuse if none can (internal)."""
@@ -229,11 +196,8 @@ class BudgetPolicy:
         those of both.  The upper bound on the optimal CVaR holds for both, a limit on CVaR (``max_cvar``) for the agent
         alone.
         """
-        model = self.prepared.model
-        index = model.index(state)
-        if model.is_goal[index]:
-            raise PrudentError(f"state {state!r} is a goal: the run is over, there is no action to play")
-        return model.action(self.model_action(index, self.level_left(index, spent)))
+        index = self.covered(state)
+        return self.prepared.model.action(self.model_action(index, self.level - self.used(index, spent)))
 
     def model_action(self, state: int, left: int) -> int:
         """Return the model's action for a model state and a remaining budget in levels (internal)."""
@@ -262,10 +226,8 @@ class BudgetPolicy:
         Limits.of(None, None).check(4 * levels * n, "a table of all actions", "call the policy with state and spent")
         acting = np.flatnonzero((self.prepared.members.state_of >= 0) & ~self.prepared.model.is_goal)
         table = np.full((levels, n), -1, dtype=np.int32)
-        step = max(PIECE // max(len(acting), 1), 1)
-        for left in range(0, levels, step):
-            some = np.arange(left, min(left + step, levels))
-            table[some[:, None], acting] = self.model_actions_at(acting, some[:, None])
+        for left, row in enumerate(table):
+            row[acting] = self.model_actions_at(acting, left)
         return table
 
     def _routed(self) -> Choices:

@@ -21,14 +21,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from prudent.engine.cost_scale import CostScale
 from prudent.engine.cost_step import find_lattice
 from prudent.engine.prepare import prepare
 from prudent.errors import PrudentError, whole_number
-from prudent.kernels.episodes import draw, draw_each, run_episodes
+from prudent.kernels.episodes import Walk, draw, draw_each, run_episodes
 from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.models.ssp import SSP
 from prudent.policies.distribution import Distribution
-from prudent.policies.policy import BudgetPolicy, Walk
+from prudent.policies.policy import BudgetPolicy
 from prudent.policies.total_cost import Policy, restricted
 from prudent.runtime.executors import check_sendable, finished
 from prudent.runtime.limits import UNLIMITED, Limits, go_on, now
@@ -124,6 +125,8 @@ class OfTable:
     """Runs of a policy that is a table, by their numbers; :func:`replayed` returns them step by step."""
 
     walk: Walk
+    scale: CostScale
+    name: str  # of the model
     seed: int
     max_steps: int
     chunk: ClassVar[int] = 1024  # how many runs share one stream; fixed, since numbers depend on it
@@ -131,19 +134,18 @@ class OfTable:
     def costs(self, begin: int, end: int, paths: int, limits: Limits) -> tuple[FloatArray, list[Path]]:
         """Return the total costs of runs, the first of which begins a chunk."""
         charged, paid = np.empty(end - begin, dtype=np.int64), np.empty(end - begin)
-        walk = (*self.walk.arrays(), self.max_steps)
         for first in range(begin, end, self.chunk):
             go_on(limits, SIMULATING)
             part = slice(first - begin, first - begin + self.chunk)
             rng = _random(self.seed, first // self.chunk)
-            if not run_episodes(rng, *walk, charged[part], paid[part]):  # type: ignore[call-arg]
-                raise _endless(self.walk.model.name, self.max_steps)
-        return self.walk.totals(charged, paid), []
+            if not run_episodes(rng, self.walk, self.max_steps, charged[part], paid[part]):
+                raise _endless(self.name, self.max_steps)
+        return paid if self.scale.rounded else self.scale.totals(charged), []
 
 
-def replayed(episodes: OfTable, n: int) -> Iterator[Path]:
+def replayed(episodes: OfTable, model: SSP, n: int) -> Iterator[Path]:
     """Repeat the first runs with the same random numbers; yield each step by step."""
-    walk, model = episodes.walk, episodes.walk.model
+    walk = episodes.walk
     for i in range(n):
         if i % OfTable.chunk == 0:
             rng = _random(episodes.seed, i // OfTable.chunk)
@@ -297,8 +299,9 @@ class Simulation:
 
     def _by_table(self, policy: BudgetPolicy) -> Simulated:
         """Simulate runs of one policy."""
-        source = OfTable(policy.walk(), self.seed, self.max_steps)
-        return self._gathered(source)._replace(paths=tuple(replayed(source, min(self.paths, self.episodes))))
+        prepared, n = policy.prepared, min(self.paths, self.episodes)
+        source = OfTable(policy.walk(), prepared.scale, prepared.model.name, self.seed, self.max_steps)
+        return self._gathered(source)._replace(paths=tuple(replayed(source, prepared.model, n)))
 
     def _drawn(self, policy: BudgetPolicy) -> Simulated:
         """Draw a policy for each run, then simulate all runs of each policy."""

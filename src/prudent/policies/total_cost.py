@@ -9,8 +9,9 @@ import numpy as np
 from prudent.engine.cost_step import nice_step
 from prudent.engine.prepare import prepare
 from prudent.errors import PrudentError, TooLarge
+from prudent.models.graph import leading
 from prudent.models.ssp import SSP
-from prudent.policies.chain import backward, forward, spent_budget
+from prudent.policies.chain import forward, spent_budget
 from prudent.policies.distribution import Distribution, mixture
 from prudent.policies.forwards import MISSING, most_spent
 from prudent.policies.function import Function, refuse_stuck
@@ -39,10 +40,7 @@ def _of_part(policy: BudgetPolicy, tolerance: float, limits: Limits) -> Distribu
     tail = spent_budget(policy, limits)
     result, _ = forward(policy, tail, tolerance=tolerance, limits=limits)
     scale = prepared.scale
-    result = replace(result, most=scale.in_units(most) if scale.rounded or np.isinf(most) else scale.total(int(most)))
-    if policy.remembers or (prepared.acyclic and result.missing == 0):
-        return result
-    return replace(result, mean=scale.in_units(backward(policy, tail, limits).mean))
+    return replace(result, most=scale.in_units(most) if scale.rounded or np.isinf(most) else scale.total(int(most)))
 
 
 def total_cost_of_table(
@@ -68,8 +66,8 @@ def total_cost_of_table(
 def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
     """Return the model with the actions that a table's policy plays, from the start on, alone."""
     played = np.zeros(model.n_actions, dtype=bool)
-    rank = {s: i for i, s in enumerate(model.initial_state.tolist())}
-    visited = list(rank)
+    visited = model.initial_state.tolist()
+    seen = set(visited)
     for state in visited:  # grows while it is read
         if model.is_goal[state]:
             continue
@@ -80,12 +78,9 @@ def restricted(model: SSP, table: Mapping[Any, Hashable]) -> SSP:
         played[action] = True
         outcome = slice(model.outcome_start[action], model.outcome_start[action + 1])
         for target in model.successor[outcome][model.probability[outcome] > 0].tolist():
-            if target not in rank:
-                rank[target] = len(visited)
+            if target not in seen:
+                seen.add(target)
                 visited.append(target)
-    alone, state = model.with_actions(played), np.array(visited)
-    number = np.zeros(model.n_states, dtype=np.int64)
-    number[state] = np.arange(len(state))
-    arc = np.flatnonzero(alone.probability > 0)
-    refuse_stuck(model, state, number[alone.outcome_state[arc]], number[alone.successor[arc]], model.is_goal[state])
+    alone = model.with_actions(played)
+    refuse_stuck(model, np.array(visited), leading(alone, model.is_goal)[visited])
     return alone

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import Prepared, of_actions
 from prudent.errors import PrudentError
 from prudent.kernels.choices import Choices
+from prudent.kernels.episodes import Walk
 from prudent.models.graph import towards
 from prudent.models.rows import FloatArray, IntArray, offsets, ranges
-from prudent.policies.policy import BudgetPolicy, Walk, packed_choices, unpacked_choices, within
+from prudent.policies.policy import BudgetPolicy, packed_choices, unpacked_choices, within
 
 MOST = 1 + 1e-12
 """The largest memory: 1, up to rounding error."""
@@ -204,8 +205,7 @@ class UnrolledPolicy(BudgetPolicy):
         end = len(plain.probability) + np.cumsum(size)
         offset = np.full(len(state), -1, dtype=np.int64)
         offset[acting] = len(plain.action) + np.arange(len(acting))
-        return replace(
-            plain,
+        return plain._replace(
             probability=np.append(plain.probability, model.probability[outcome]),
             successor=np.append(plain.successor, place(after, model.successor[outcome])),
             charge=np.append(plain.charge, plain.charge[outcome]),
@@ -216,4 +216,6 @@ class UnrolledPolicy(BudgetPolicy):
             begin=np.append(plain.begin, end - size),
             end=np.append(plain.end, end),
             action=np.append(plain.action, played),
+            state=np.append(plain.state, state),
+            memory=np.append(plain.memory, self.memory[node]),
         )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.values.bellman import costs_of, free_arcs
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
 from prudent.kernels.following import occupy
@@ -357,20 +356,16 @@ def _pairs(policy: BudgetPolicy) -> tuple[IntArray, IntArray]:
 
     States are prepared ones.  Also return the fewest levels that a run has used in a state once its budget is spent.
     """
-    prepared = policy.prepared
-    arcs, least = free_arcs(prepared), np.full(prepared.n_states, UNREACHED, dtype=np.int64)
-    return occupy(arcs, costs_of(prepared, arcs), policy.choices, policy.level, prepared.start, least), least
+    prepared, least = policy.prepared, np.full(policy.prepared.n_states, UNREACHED, dtype=np.int64)
+    rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
+    return occupy(rows, policy.choices, policy.level, prepared.start, least), least
 
 
 def bands_of(policy: BudgetPolicy, state: Hashable) -> tuple[Decision, ...]:
     """Return the decisions in a state for every cost so far, from the least that a run of any policy can have spent."""
     policy.refuse_as("is no table")
-    prepared, index = policy.prepared, policy.prepared.model.index(state)
-    if prepared.model.is_goal[index]:
-        raise PrudentError(f"state {state!r} is a goal: the run is over, there is no action to play")
-    policy.check_covered(index)
-    inside = int(prepared.members.state_of[index])
-    least = int(prepared.least_spent[inside])
+    index = policy.covered(state)
+    least = int(policy.prepared.least_spent[policy.prepared.members.state_of[index]])
     level = np.arange(max(policy.level - least, 0), -1, -1)
     return tuple(_rows(policy, index, level, max(policy.level, least), policy.model_actions_at(index, level)))
 

@@ -58,9 +58,10 @@ class Runs(Shown):
 
     def __repr__(self) -> str:
         alpha = self.alpha
+        mean, cvar = self._shown(self.mean, self.mean_se), self._shown(self.cvar(alpha), self.cvar_se(alpha))
         return (
-            f"<Runs: {self.episodes:,} episodes, seed {self.seed}, expected cost {' '.join(self._shown_mean)}, "
-            f"alpha {alpha:g}: CVaR {' '.join(self._shown_cvar(alpha))}, VaR {self._shown_var(alpha)}>"
+            f"<Runs: {self.episodes:,} episodes, seed {self.seed}, expected cost {' '.join(mean)}, "
+            f"alpha {alpha:g}: CVaR {' '.join(cvar)}, VaR {self._shown_var(alpha)}>"
         )
 
     @property
@@ -185,14 +186,14 @@ class Runs(Shown):
         VaR            9      exceeded in at most 10% of runs
         1,000 runs, seed 1; ± one standard error
         """
-        title, (mean, error), plan = "total cost", self._shown_mean, self.plan
+        title, (mean, error), plan = "total cost", self._shown(self.mean, self.mean_se), self.plan
         if plan is not None:
             title = f"{plan.model.name}, {plan.method} plan for alpha {plan.alpha:g}"
             exact = plan.own_expected
             error += ", unknown" if exact == "unknown" else f", exactly {exact}"
         rows = [("expected cost", mean, error)]
         for each in alphas_of(self.alpha if alpha is None else alpha):
-            cvar, error = self._shown_cvar(each)
+            cvar, error = self._shown(self.cvar(each), self.cvar_se(each))
             tail = f"{error}, mean of {worst(each)}"
             if plan is not None and each == plan.alpha:
                 tail += f", {plan.own_cvar}"
@@ -201,17 +202,10 @@ class Runs(Shown):
         note = f"{self.episodes:,} runs, seed {self.seed}; ± one standard error"
         return Table(title, tuple(rows), "ldw", notes=(note,))
 
-    @property
-    def _shown_mean(self) -> tuple[str, str]:
-        return self._with_error(self.mean, self.mean_se)
-
-    def _shown_cvar(self, alpha: float) -> tuple[str, str]:
-        return self._with_error(self.cvar(alpha), self.cvar_se(alpha))
-
     def _shown_var(self, alpha: float) -> str:
         return number(self.distribution.var(alpha), certain(0.0, self.money))
 
-    def _with_error(self, value: float, error: float) -> tuple[str, str]:
+    def _shown(self, value: float, error: float) -> tuple[str, str]:
         """Return an estimate and its standard error as text, each with the digits that are certain."""
         digits = certain(error, self.money)
         return number(value, digits), f"± {number(error, digits)}".replace("unbounded", "unknown")

@@ -81,8 +81,8 @@ class Visits(Shown):
         2    s2      b    0.1
         """
         rows = self._rows()
-        columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(("state", "action"))}
-        return frame({**columns, "times": np.array([times for _, _, times in rows], dtype=float)})
+        times = np.array([row[2] for row in rows], dtype=float)
+        return frame({"state": [row[0] for row in rows], "action": [row[1] for row in rows], "times": times})
 
     def table(self) -> Table:
         """Return the actions that are played most, at most 50 of them.
@@ -118,17 +118,14 @@ class Visits(Shown):
 
 def visits_of(policy: BudgetPolicy) -> Visits:
     """Return how often a policy plays each action of its model."""
-    played = [share * _played(part) for share, part in policy.parts]
-    return Visits(policy.prepared.model, sum(played[1:], start=played[0]))
-
-
-def _played(policy: BudgetPolicy) -> FloatArray:
-    prepared = policy.prepared
-    model, played = prepared.model, times_played(policy) * prepared.plays
-    _refuse_free_cycles(policy, played)
-    taken = np.flatnonzero((prepared.model_action >= 0) & (played > 0))  # the first chance step is no model action
-    count = np.bincount(prepared.model_action[taken], weights=played[taken], minlength=model.n_actions)
-    return count.astype(np.float64)
+    prepared, model = policy.prepared, policy.prepared.model
+    count = np.zeros(model.n_actions)
+    for share, part in policy.parts:
+        played = times_played(part) * part.prepared.plays
+        _refuse_free_cycles(part, played)
+        taken = np.flatnonzero((prepared.model_action >= 0) & (played > 0))  # the first chance step is no model action
+        np.add.at(count, prepared.model_action[taken], share * played[taken])
+    return Visits(model, count)
 
 
 def _refuse_free_cycles(policy: BudgetPolicy, played: FloatArray) -> None:

@@ -175,5 +175,5 @@ def test_walks_have_the_costs_that_are_evaluated(case, alpha, method):
         chances, targets, charges = (each[own].tolist() for each in (walk.probability, walk.successor, walk.charge))
         waiting += [(t, b - c, p * q) for q, t, c in zip(chances, targets, charges, strict=True) if q > 0]
     known = prudent.evaluate(plan.model, plan.policy)
-    assert walk.scale.totals(np.array(sorted(ended))) == pytest.approx(known.values, abs=1e-9)
+    assert plan.policy.prepared.scale.totals(np.array(sorted(ended))) == pytest.approx(known.values, abs=1e-9)
     assert [ended[cost] for cost in sorted(ended)] == pytest.approx(known.probabilities, abs=1e-12)
