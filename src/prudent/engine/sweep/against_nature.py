@@ -18,7 +18,7 @@ from prudent.engine.sweep.task import Swept
 from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.robust_cost import WorstMean
 from prudent.engine.values.worst_case import UNREACHED
-from prudent.kernels.acyclic import worst_of
+from prudent.kernels.acyclic import Played, worst_ahead
 from prudent.kernels.choices import Choices
 from prudent.kernels.nature import Values, value_at
 from prudent.kernels.nature_sweep import RobustGiven, RobustPlan
@@ -71,8 +71,11 @@ def robust_sweep(model: Uncertain, worst: WorstMean, alpha: float, limits: Limit
 def _worst_case(model: Uncertain, choice: IntArray) -> IntArray:
     """Return the largest cost of runs from each node, whatever nature does, under the choices; without cycles."""
     sets, order, most = model.sets, model.order, np.empty(model.n_nodes, dtype=np.int64)
-    rows = sets.action_start, choice, sets.outcome_start, sets.successor, sets.cost
-    in_parts(model.prepared.threads, worst_of, len(sets.cost), *order.backwards, *rows, most, most=order.width)
+    last, after = choice + (np.diff(sets.action_start) > 0), np.empty(len(sets.outcome_start) - 1, dtype=np.int64)
+    played = Played(choice, last, sets.outcome_start, sets.successor, sets.cost)
+    in_parts(
+        model.prepared.threads, worst_ahead, len(sets.cost), order.backwards, played, most, after, most=order.width
+    )
     return most
 
 
