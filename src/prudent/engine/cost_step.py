@@ -17,7 +17,7 @@ from math import gcd
 import numpy as np
 
 from prudent.errors import PrudentError
-from prudent.kernels.counting import PART, common_divisors, whole_numbers
+from prudent.kernels.counting import whole_numbers
 from prudent.models.rows import FloatArray, IntArray, read_only
 from prudent.runtime.team import in_parts
 
@@ -61,7 +61,7 @@ def find_lattice(cost: FloatArray, threads: int = 1) -> tuple[Lattice, IntArray]
     whole, good = np.empty(len(cost), dtype=np.int64), np.ones(1, dtype=bool)
     in_parts(threads, whole_numbers, len(cost), read_only(cost), LARGEST, whole, good)
     if good[0]:  # the common case, and no tolerance is needed
-        common = max(common_divisor(whole, threads), 1)
+        common = max(common_divisor(whole), 1)
         return Lattice(float(common), 0.0, 0.0), whole if common == 1 else whole // common
     size = np.unique(np.abs(cost[cost != 0]))
     if len(size) == 0:
@@ -83,15 +83,16 @@ def find_lattice(cost: FloatArray, threads: int = 1) -> tuple[Lattice, IntArray]
     common = int(np.gcd.reduce(multiple))
     step = _roundest(reference / (parts // gcd(parts, common)) * (common // gcd(parts, common)), size)
     whole = Lattice(step, 0.0).multiples(cost)
-    deviation = _deviation(cost, whole, step)
-    return Lattice(step, deviation, _relative(cost, whole, step) if deviation > 0 else 0.0), whole
+    return Lattice(step, *_misses(cost, whole, step)), whole
 
 
-def common_divisor(whole: IntArray, threads: int) -> int:
+def common_divisor(whole: IntArray) -> int:
     """Return the greatest common divisor of whole numbers, 0 if all are zero."""
-    common = np.zeros(1 + -(-len(whole) // PART), dtype=np.int64)
-    in_parts(threads, common_divisors, len(whole), whole, common)
-    return 1 if common[0] == 1 else int(np.gcd.reduce(common))
+    common, first, last = 0, 0, 64
+    while common != 1 and first < len(whole):
+        common = int(np.gcd.reduce(whole[first:last], initial=common))
+        first, last = last, 2 * last
+    return common
 
 
 def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice, IntArray, int]:
@@ -119,29 +120,20 @@ def fine_lattice(cost: FloatArray, step: float, n_states: int) -> tuple[Lattice,
     return Lattice(lattice.step, deviation), lattice.multiples(cost), parts
 
 
-def _deviation(cost: FloatArray, whole: IntArray, step: float) -> float:
-    """Return an upper bound on the distance between costs and the exact multiples of the step.
+def _misses(cost: FloatArray, whole: IntArray, step: float) -> tuple[float, float]:
+    """Return upper bounds on the distance between costs and the exact multiples, and relative to the multiples.
 
-    It is 0 if costs are exact multiples.  If multiples need not be floats, it includes their rounding error.
+    They are 0 if costs are exact multiples.  If multiples need not be floats, the first one includes their rounding
+    error.  The second adds twice the rounding error of one operation, and is infinite if a cost is negative.
     """
-    near = Lattice(step, 0.0).value(whole)
-    found = float(np.abs(cost - near).max(initial=0.0))
-    parts = _reciprocal(step)
-    exact = step == round(step) or (
-        parts > 0 and parts & (parts - 1) == 0
-    )  # multiples of 2, 1, 1/2, 1/4 ... are floats
-    return found if exact else found + float(np.spacing(np.abs(near).max(initial=0.0)))
-
-
-def _relative(cost: FloatArray, whole: IntArray, step: float) -> float:
-    """Return an upper bound on the distance between costs and the exact multiples, relative to the multiples.
-
-    It adds twice the rounding error of one operation to the distance in floats.  It is infinite if a cost is negative.
-    """
-    if (cost < 0).any():
-        return np.inf
-    near = Lattice(step, 0.0).value(whole[cost > 0])
-    return float((np.abs(cost[cost > 0] - near) / near).max(initial=0.0)) + 2.0**-51
+    near, parts = Lattice(step, 0.0).value(whole), _reciprocal(step)
+    off = np.abs(cost - near)
+    deviation, paid = float(off.max(initial=0.0)), cost > 0
+    if step != round(step) and not (parts > 0 and parts & (parts - 1) == 0):  # multiples of 2, 1, 1/2 ... are floats
+        deviation += float(np.spacing(np.abs(near).max(initial=0.0)))
+    if deviation == 0 or (cost < 0).any():
+        return deviation, 0.0 if deviation == 0 else np.inf
+    return deviation, float((off[paid] / near[paid]).max(initial=0.0)) + 2.0**-51
 
 
 def usual_step(cost: FloatArray) -> float:

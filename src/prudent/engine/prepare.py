@@ -36,18 +36,11 @@ from prudent.engine.cost_step import (
 from prudent.engine.prepared import PASSES, Graph, Members, Prepared
 from prudent.errors import PrudentError, as_number
 from prudent.kernels.acyclic import luck_ahead
-from prudent.kernels.counting import (
-    above_luck,
-    chosen_rows,
-    close_gaps,
-    free_actions,
-    free_loops,
-    sort_rows,
-)
-from prudent.kernels.graphs import UNREACHED, almost_sure, among_themselves
-from prudent.kernels.search import all_lead_to
+from prudent.kernels.counting import above_luck, chosen_rows, close_gaps, sort_rows
+from prudent.kernels.graphs import UNREACHED
 from prudent.models.graph import (
     Order,
+    almost_sure,
     end_components,
     entering,
     least_ahead,
@@ -138,7 +131,7 @@ def prepare(
     if raised > 0:
         lattice = replace(lattice, deviation=lattice.deviation + raised * lattice.step, relative=np.inf)
         slip = _slip(lattice, flat.n_states)
-    common = max(common_divisor(flat.cost, limits.threads), 1)
+    common = max(common_divisor(flat.cost), 1)
     rounded = slip > 0 or common % stride > 0
     step = step if step is not None and rounded else lattice.step * stride
     if not rounded:
@@ -156,13 +149,9 @@ def prepare(
     same = (flat.n_states, len(flat.cost)) == size
     flat, free_stop = _merged(flat, free_below)
 
-    known = pruned_to[: model.n_states] >= 0
-    state_of, state_luck = (
-        np.full(model.n_states, -1, dtype=np.int64),
-        np.zeros(model.n_states, dtype=np.int64),
-    )
-    state_of[known] = collapsed_to[pruned_to[: model.n_states][known]]
-    state_luck[known] = luck[pruned_to[: model.n_states][known]]
+    new = pruned_to[: model.n_states]
+    state_of = np.where(new >= 0, collapsed_to[new], -1)
+    state_luck = np.where(new >= 0, luck[new], 0)
     scale = CostScale(lattice, stride, step, rounded, slip, state_luck, start_luck)
     return Prepared(
         model=model,
@@ -207,14 +196,15 @@ def rounded_to(prepared: Prepared, step: float) -> Prepared | None:
 
 def _opened(model: SSP, threads: int) -> _Flat:
     """Open the model without impossible outcomes; an initial distribution becomes the action of one more state."""
-    n, several = len(model.initial_state), len(model.initial_state) > 1
+    n = len(model.initial_state)
+    several = int(n > 1)
     model_action = np.arange(model.n_actions + several)
     model_action[model.n_actions :] = -1
     flat = _Flat(
         threads=threads,
         start=model.n_states if several else int(model.initial_state[0]),
-        action_start=_copy(model.action_start, [model.n_actions + 1] if several else [], threads),
-        outcome_start=_copy(model.outcome_start, [model.n_outcomes + n] if several else [], threads),
+        action_start=np.append(model.action_start, np.full(several, model.n_actions + 1)),
+        outcome_start=np.append(model.outcome_start, np.full(several, model.n_outcomes + n)),
         model_action=model_action,
         probability=_copy(model.probability, model.initial_probability, threads) if several else model.probability,
         successor=_copy(model.successor, model.initial_state if several else [], threads),
@@ -234,12 +224,16 @@ def _copy(values: NDArray[Any], more: ArrayLike, threads: int) -> NDArray[Any]:
 def _pruned(model: SSP, flat: _Flat) -> tuple[_Flat, IntArray, Order]:
     """Keep what proper policies can use; also return the states' new numbers, -1 for pruned ones, and their order."""
     flat, new, order = _reached(flat)
-    if order.acyclic or all_lead_to(*order.blocks, flat.arc_start, flat.successor, flat.is_goal):
+    if order.acyclic:
         return flat, new, order
-    state_kept, action_kept = np.ones(flat.n_states, dtype=bool), np.ones(flat.n_actions, dtype=bool)
-    rows = flat.action_start, flat.action_state, flat.outcome_action
-    almost_sure(*rows, *flat.entering, state_kept, action_kept)
-    if not state_kept[flat.start]:
+    block_start, _, block_of = order.blocks
+    source, target = block_of[flat.outcome_state], block_of[flat.successor]
+    last = np.ones(len(block_start) - 1, dtype=bool)
+    last[source[source != target]] = False
+    if last.sum() == flat.is_goal.sum():  # only goals lead nowhere else
+        return flat, new, order
+    action_kept = np.ones(flat.n_actions, dtype=bool)
+    if not almost_sure(flat, flat.successor, action_kept)[flat.start]:
         raise Trapped(_trapped(model, flat, np.flatnonzero(new >= 0)))
     flat = flat.with_actions(np.flatnonzero(action_kept), np.arange(flat.n_states), flat.n_states)
     flat, newer, order = _reached(flat)
@@ -310,18 +304,7 @@ def _normalised(
 
 def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]:
     """Merge each zero-cost end component into one state; also return the states' new numbers and the inner actions."""
-    free = np.empty(flat.n_actions, dtype=bool)
-    in_parts(
-        flat.threads,
-        free_actions,
-        len(flat.cost),
-        cut(flat.outcome_start),
-        flat.outcome_start,
-        flat.cost,
-        free_below,
-        free,
-    )
-    among_themselves(flat.action_start, flat.outcome_start, flat.successor, free, False, PASSES)
+    free = np.maximum.reduceat(flat.cost, flat.outcome_start[:-1]) < free_below
     component, inner = end_components(flat.action_state, flat.outcome_start, flat.successor, flat.n_states, free)
     if not inner.any():
         return flat, np.arange(flat.n_states), flat.model_action[inner]
@@ -337,11 +320,9 @@ def _collapsed(flat: _Flat, free_below: int) -> tuple[_Flat, IntArray, IntArray]
 
 def _without_free_loops(model: SSP, flat: _Flat, free_below: int) -> tuple[_Flat, FloatArray]:
     """Drop free outcomes back to the same state, scale up the others; return also each action's mean plays in a row."""
-    rows, loops = (flat.arc_start, flat.successor, flat.cost), np.empty(flat.n_states, dtype=np.int64)
-    in_parts(flat.threads, free_loops, len(flat.cost), cut(flat.arc_start), *rows, free_below, loops)
-    if not loops.any():
-        return flat, np.ones(flat.n_actions)
     loop = (flat.successor == flat.outcome_state) & (flat.cost < free_below)
+    if not loop.any():
+        return flat, np.ones(flat.n_actions)
     looped = np.bincount(flat.outcome_action[loop], minlength=flat.n_actions) > 0
     flat = flat.kept(~loop)
     away = np.bincount(flat.outcome_action, weights=flat.probability, minlength=flat.n_actions)

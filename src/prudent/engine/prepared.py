@@ -14,11 +14,11 @@ import numpy as np
 from prudent.engine.cost_scale import CostScale
 from prudent.errors import Defect
 from prudent.kernels.acyclic import least_behind, longest_ahead
-from prudent.kernels.counting import cost_range, mean_costs, stop_below
+from prudent.kernels.counting import mean_costs
 from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.layout import layers, least_costs
-from prudent.kernels.search import downhill, lower_behind
-from prudent.models.graph import Blocks, Order, entering, least_ahead, least_by_state, ordered_blocks, peeled, towards
+from prudent.kernels.search import lower_behind
+from prudent.models.graph import Blocks, Order, entering, least_ahead, least_by_state, ordered_blocks, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
 from prudent.runtime.team import cut, in_parts
@@ -161,10 +161,7 @@ class Prepared(Rows):
     @cached_property
     def cost_range(self) -> tuple[int, int]:
         """The least cost above 0, UNREACHED if there is none, and the largest cost, in levels."""
-        part = cut(self.outcome_start)
-        least, most = np.empty((2, len(part) - 1), dtype=np.int64)
-        in_parts(self.threads, cost_range, len(self.cost), part, self.outcome_start, self.cost, least, most)
-        return min(int(least.min(initial=UNREACHED)), UNREACHED), int(most.max(initial=0))
+        return int(self.cost.min(initial=UNREACHED, where=self.cost > 0)), int(self.cost.max(initial=0))
 
     @cached_property
     def most_actions(self) -> int:
@@ -176,33 +173,16 @@ class Prepared(Rows):
         """The components of the zero-cost graph, successors first; also successors at less than a level ``between``."""
         if self.acyclic:
             return self.blocks
-        if self._peeled is not None:
-            return self._peeled[0].blocks
-        below, limit = self._free
-        inside = below < limit
+        inside = self.fine < self.scale.stride if self.between else self.cost == 0
         return ordered_blocks(offsets(inside)[self.arc_start], self.successor[inside], threads=self.threads).blocks
 
     @cached_property
     def free_depth(self) -> IntArray:
         """(n_blocks,)  The most such outcomes, from block to block, on a path from each of the free blocks."""
-        if not self.acyclic and self._peeled is not None:
-            order, layer = self._peeled
-            return layer[order.blocks[1]]
         depth = np.empty(len(self.free_blocks[0]) - 1, dtype=np.int64)
-        layers(self.free_blocks, self.action_start, self.outcome_start, self.successor, *self._free, depth)
+        free = self.scale.down(self.fine) if self.between else self.cost
+        layers(self.free_blocks, self.action_start, self.outcome_start, self.successor, free, 1, depth)
         return depth
-
-    @property
-    def _free(self) -> tuple[IntArray, int]:
-        """Costs, and the limit below which an outcome is free."""
-        return (self.fine, self.scale.stride) if self.between else (self.cost, 1)
-
-    @cached_property
-    def _peeled(self) -> tuple[Order, IntArray] | None:
-        """The order along free outcomes and the longest path from each state, if these form few layers."""
-        stop, rows = np.empty(self.n_actions, dtype=np.int64), (cut(self.outcome_start), self.outcome_start)
-        in_parts(self.threads, stop_below, len(self.cost), *rows, *self._free, stop)
-        return peeled(self.action_start, self.outcome_start, stop, self.successor, self.threads)
 
     @property
     def threads(self) -> int:
@@ -236,9 +216,10 @@ class Prepared(Rows):
 
     def proper_choice(self) -> IntArray:
         """Choose in each state an action that may move closer to a goal: such a policy surely reaches one."""
-        choice = np.empty(self.n_states, dtype=np.int64)
-        rows = self.action_start, self.outcome_start, self.successor
-        in_parts(self.threads, downhill, len(self.successor), cut(self.arc_start), *rows, self.distance, choice)
+        choice = self.action_start[:-1].copy()
+        closer = self.distance[self.successor] < self.distance[self.outcome_state]
+        arc = np.flatnonzero(closer)[::-1]  # the first action of each state is written last
+        choice[self.outcome_state[arc]] = self.outcome_action[arc]
         return choice
 
     @property
@@ -314,16 +295,6 @@ def once(function: Callable[Concatenate[Keeps, P], T]) -> Callable[Concatenate[K
         return cast(T, owner.found[found])
 
     return cast(Callable[Concatenate[Keeps, P], T], found)
-
-
-def keep(owner: Owner, function: Callable[Concatenate[Any, ...], T], value: T) -> None:
-    """Let an owner keep the result of a function that is computed once, if it is known otherwise."""
-    owner.found[function] = value
-
-
-def kept(owner: Owner, function: Callable[Concatenate[Any, ...], T]) -> T | None:
-    """Return the result of a function that is computed once; None if it was not computed yet."""
-    return owner.found.get(function)
 
 
 def choice_type(prepared: Prepared) -> type[Any]:

@@ -34,9 +34,10 @@ class Parts(NamedTuple):
 
 
 class Actions(NamedTuple):
-    """The actions of a model: their outcomes, their own costs, and the relative rounding error of their sums."""
+    """The actions that may be played, all of them or a policy's: own costs, and relative rounding errors of sums."""
 
-    action_start: np.ndarray  # (n_states + 1,)
+    first: np.ndarray  # (n_states,)
+    last: np.ndarray  # (n_states,)  the one after the last; at goals it is the first
     outcome_start: np.ndarray  # (n_actions + 1,)
     probability: np.ndarray  # (n_outcomes,)
     successor: np.ndarray  # (n_outcomes,)
@@ -45,10 +46,10 @@ class Actions(NamedTuple):
 
 
 class Played(NamedTuple):
-    """The actions that may be played, all of them or a policy's, and what they cost."""
+    """The same with the cost of each outcome."""
 
     first: np.ndarray  # (n_states,)
-    last: np.ndarray  # (n_states,)  the one after the last; at goals it is the first
+    last: np.ndarray  # (n_states,)
     outcome_start: np.ndarray  # (n_actions + 1,)
     successor: np.ndarray  # (n_outcomes,)
     cost: np.ndarray  # (n_outcomes,)
@@ -80,12 +81,15 @@ def longest_ahead(backwards, arc_start, target, longest):
 
 @njit(cache=True, nogil=True)
 def solve_backwards(counters, parts, actions, choice, table):
-    """Fill ``table`` (n_states, 4) with values and bounds on their errors, and take the best ``choice``, in place."""
+    """Fill ``table`` (n_states, 4) with values and bounds on their errors, and take the best ``choice``, in place.
+
+    A table with one column gets values alone, as one float each.
+    """
     part, after, state = parts
     for k in drawn_in_order(counters, after):
         for i in range(part[k], part[k + 1]):
             s = state[i]
-            if actions.action_start[s] < actions.action_start[s + 1]:
+            if actions.first[s] < actions.last[s]:
                 choice[s] = settled(actions, s, table)
             else:
                 table[s] = 0.0
@@ -94,15 +98,18 @@ def solve_backwards(counters, parts, actions, choice, table):
 @njit(cache=True, nogil=True, _nrt=False)
 def settled(actions, s, table):
     """Fill in the row of a state whose successors are settled; return its best action."""
-    action_start, outcome_start, probability, successor, k, unit = actions
+    begin, end, outcome_start, probability, successor, k, unit = actions
     best, least = -1, np.inf
-    for a in range(action_start[s], action_start[s + 1]):
+    for a in range(begin[s], end[s]):
         total = k[a]
         for o in along(outcome_start[a], outcome_start[a + 1]):
             total += probability[o] * table[np.uint64(successor[o]), HIGH]
         if best < 0 or total < least:
             best, least = a, total
-    table[s, HIGH], table[s, LOW] = least, 0.0
+    table[s, HIGH] = least
+    if table.shape[1] == 1:
+        return best
+    table[s, LOW] = 0.0
     for _ in range(CORRECTIONS):
         lack, error, _ = gap_of(actions, s, best, table)
         if abs(lack) > error:  # the two floats hold the corrected sum and its remainder (Knuth)
@@ -112,7 +119,7 @@ def settled(actions, s, table):
             table[s, HIGH], table[s, LOW] = total, (high - (total - part)) + (low - part)
             lack, error, _ = gap_of(actions, s, best, table)
         above, better, most = 0.0, -1, lack - 2.0 * error
-        for a in range(action_start[s], action_start[s + 1]):
+        for a in range(begin[s], end[s]):
             gap, err, ahead = gap_of(actions, s, a, table)
             above = max(above, err - gap + ahead + unit[a] * (err + abs(gap) + ahead))
             if a != best and gap + 2.0 * err < most:
@@ -144,22 +151,6 @@ def gap_of(actions, s, a, table):
         size += p * (abs(coarse) + abs(fine))
         ahead += p * table[t, ABOVE]
     return actions.k[a] + total, actions.unit[a] * (abs(actions.k[a]) + size), ahead
-
-
-@njit(cache=True, nogil=True)
-def evaluate_backwards(counters, parts, actions, choice, value):
-    """Fill ``value`` with the expected totals of a policy."""
-    part, after, state = parts
-    action_start, outcome_start, probability, successor, cost, _ = actions
-    for k in drawn_in_order(counters, after):
-        for i in range(part[k], part[k + 1]):
-            s = state[i]
-            if action_start[s] < action_start[s + 1]:
-                a = choice[s]
-                total = cost[a]
-                for o in along(outcome_start[a], outcome_start[a + 1]):
-                    total += probability[o] * value[np.uint64(successor[o])]
-                value[s] = total
 
 
 @njit(cache=True, nogil=True)

@@ -14,7 +14,7 @@ def surely_wide(rows, most):
     """
     met, found = np.empty(2 * most + 2, dtype=np.int64), 0
     for i in range(len(rows.leave)):
-        for o in range(rows.arc_start[i], rows.arc_start[i + 1]):
+        for o in range(rows.arc_start[i], rows.arc_stop[i]):
             j = np.int64(rows.column[o])
             if abs(i - j) <= most or (met[:found] == i).any() or (met[:found] == j).any():
                 continue
@@ -29,14 +29,15 @@ def surely_wide(rows, most):
 def hubs_of(rows):
     """Return which states have many arcs, and the length of the longest arc between others."""
     size = len(rows.leave)
-    degree = np.diff(rows.arc_start)
-    for j in rows.column:
-        degree[j] += 1
+    degree = rows.arc_stop - rows.arc_start[:-1]
+    for i in range(size):
+        for j in rows.column[rows.arc_start[i] : rows.arc_stop[i]]:
+            degree[j] += 1
     hub = degree > max(64, 4 * int(size**0.5))
     width = np.int64(0)
     for i in range(size):
         if not hub[i]:
-            for j in range(rows.arc_start[i], rows.arc_start[i + 1]):
+            for j in range(rows.arc_start[i], rows.arc_stop[i]):
                 if not hub[rows.column[j]]:
                     width = max(width, abs(i - np.int64(rows.column[j])))
     return hub, width
@@ -59,7 +60,7 @@ def eliminate_rows(rows, rank, width, n_hubs):
     for i in range(size):
         n = rank[i]
         out[n] = rows.leave[i]
-        for o in range(rows.arc_start[i], rows.arc_start[i + 1]):
+        for o in range(rows.arc_start[i], rows.arc_stop[i]):
             to = rank[rows.column[o]]
             if n < n_hubs:
                 hub[n, to] += rows.chance[o]

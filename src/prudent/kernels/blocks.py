@@ -262,8 +262,7 @@ def longest_in_blocks(arcs, passes, steps):
             solve_block(arcs, first, last, k, allowed, 1.0, 0.0, choice, value)
         else:
             approach(arcs, first, last, k, passes, 0.25, value, False, value)
-    for s in range(len(steps)):
-        steps[s] = -value[s]
+    steps[:] = -value
 
 
 @njit(cache=True)
@@ -288,18 +287,6 @@ def approach(arcs, first, last, k, passes, still, most, capped, value):
         if change <= still:
             return True
     return False
-
-
-@njit(cache=True)
-def evaluate_blocks(arcs, first, last, k, choice, value):
-    """Fill in the values of a policy in the blocks ``first:last``, in order."""
-    for block in range(first, last):
-        here, after = arcs.block_start[block], arcs.block_start[block + 1]
-        s = arcs.block_state[here]
-        if after - here > 1:
-            evaluate_block(arcs, here, after, k, choice, value)
-        elif arcs.action_start[s] < arcs.action_start[s + 1]:
-            value[s] = repeated(arcs, s, choice[s], k, value)
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
@@ -390,20 +377,3 @@ def enclose(counters, high, low, above, below, lower, upper):
         for s in range(first, last):
             lower[s] = max(added(high[s], added(low[s], -above[s], False), False), 0.0)
             upper[s] = added(high[s], added(low[s], below[s], True), True)
-
-
-@njit(cache=True, nogil=True)
-def variance_costs(counters, rows, cost, unit, choice, value, k):
-    """Fill in the costs of the chosen actions whose totals are variances: the mean squares of the deviations of values.
-
-    Costs are divided by ``unit``.
-    """
-    action_start, outcome_start, probability, successor = rows
-    n_states = len(value)
-    for first, last in drawn_shares(counters, n_states, SHARE):
-        for s in range(first, last):
-            if action_start[s] < action_start[s + 1]:
-                total = 0.0
-                for o in along(outcome_start[choice[s]], outcome_start[choice[s] + 1]):
-                    total += probability[o] * (cost[o] / unit + value[successor[o]] - value[s]) ** 2
-                k[choice[s]] = total

@@ -40,25 +40,6 @@ def whole_numbers(counters, value, most, whole, good):
 
 
 @njit(cache=True, nogil=True)
-def common_divisors(counters, whole, common):
-    """Fill ``common`` with the greatest common divisor of each part, 0 where there are only zeros.
-
-    The first entry is kept for 1: once a part has no other common divisor, those not begun yet are left out.
-    """
-    for k in drawn(counters, len(common) - 1):
-        found = np.int64(0)
-        for i in range(k * PART, min((k + 1) * PART, len(whole))):
-            b = abs(whole[i])
-            if b != found:
-                while b != 0:
-                    found, b = b, found % b
-            if found == 1 or common[0] == 1:
-                common[0] = 1
-                return
-        common[k + 1] = found
-
-
-@njit(cache=True, nogil=True)
 def above_luck(counters, part, arc_start, successor, luck, cost):
     """Normalise costs in place: add best luck of the successor, subtract best luck of the state."""
     for k in drawn(counters, len(part) - 1):
@@ -136,17 +117,6 @@ def close_gaps(counters, columns, old_start, new_start):
                     column[o] = column[o + gap]
 
 
-@njit(cache=True, nogil=True)
-def stop_below(counters, part, outcome_start, cost, least, stop):
-    """Fill ``stop`` with where each action's outcomes of cost below ``least`` end; they come first."""
-    for k in drawn(counters, len(part) - 1):
-        for a in range(part[k], part[k + 1]):
-            o = outcome_start[a]
-            while o < outcome_start[a + 1] and cost[o] < least:
-                o += 1
-            stop[a] = o
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def mean_costs(counters, part, outcome_start, probability, cost, unit, mean):
     """Fill ``mean`` with the expected cost of each action, with costs divided by ``unit``."""
@@ -159,28 +129,6 @@ def mean_costs(counters, part, outcome_start, probability, cost, unit, mean):
 
 
 @njit(cache=True, nogil=True)
-def cost_range(counters, part, outcome_start, cost, least, most):
-    """Fill in, for each part, the least cost above 0, infinite if there is none, and the largest."""
-    for k in drawn(counters, len(part) - 1):
-        low, high = np.iinfo(np.int64).max, 0
-        for o in range(outcome_start[part[k]], outcome_start[part[k + 1]]):
-            low = min(low, cost[o] if cost[o] > 0 else low)
-            high = max(high, cost[o])
-        least[k], most[k] = low, high
-
-
-@njit(cache=True, nogil=True)
-def chance_from(counters, part, first, outcome_start, probability, chance):
-    """Fill ``chance``, for each action, with the probability of its outcomes from ``first`` on."""
-    for k in drawn(counters, len(part) - 1):
-        for a in range(part[k], part[k + 1]):
-            total = 0.0
-            for o in range(first[a], outcome_start[a + 1]):
-                total += probability[o]
-            chance[a] = total
-
-
-@njit(cache=True, nogil=True)
 def chosen_rows(counters, part, action, outcome_start, new, columns, start, into):
     """Copy the outcomes of some actions, with successors numbered anew, to rows that begin at ``start``."""
     (probability, successor, cost), (chance, target, price) = columns, into
@@ -190,25 +138,3 @@ def chosen_rows(counters, part, action, outcome_start, new, columns, start, into
             for n in range(start[i], start[i + 1]):
                 chance[n], target[n], price[n] = probability[o], new[successor[o]], cost[o]
                 o += 1
-
-
-@njit(cache=True, nogil=True)
-def free_actions(counters, part, outcome_start, cost, free_below, free):
-    """Fill ``free`` with which actions have no outcome of this cost or more."""
-    for k in drawn(counters, len(part) - 1):
-        for a in range(part[k], part[k + 1]):
-            free[a] = True
-            for o in range(outcome_start[a], outcome_start[a + 1]):
-                if cost[o] >= free_below:
-                    free[a] = False
-                    break
-
-
-@njit(cache=True, nogil=True)
-def free_loops(counters, part, arc_start, successor, cost, free_below, loops):
-    """Fill ``loops`` with how many free outcomes of each state lead back to it."""
-    for k in drawn(counters, len(part) - 1):
-        for s in range(part[k], part[k + 1]):
-            loops[s] = 0
-            for o in range(arc_start[s], arc_start[s + 1]):
-                loops[s] += successor[o] == s and cost[o] < free_below

@@ -8,108 +8,24 @@ import heapq
 import numpy as np
 from numba import njit
 
-from prudent.kernels.team import drawn
-
 UNREACHED = 2**62
 """Stands for an infinite cost in integer arrays."""
-
-
-@njit(cache=True)
-def staying(action_state, outcome_action, enter_start, enter, inside):
-    """Keep in ``inside`` only actions that always lead to states that have such actions themselves."""
-    n_states = len(enter_start) - 1
-    left = np.zeros(n_states, dtype=np.int64)
-    for a in range(len(inside)):
-        if inside[a]:
-            left[action_state[a]] += 1
-    stack = np.empty(n_states, dtype=np.int64)
-    top = 0
-    for s in range(n_states):
-        if left[s] == 0:
-            stack[top] = s
-            top += 1
-    while top > 0:
-        top -= 1
-        s = stack[top]
-        for i in range(enter_start[s], enter_start[s + 1]):
-            a = outcome_action[enter[i]]
-            if inside[a]:
-                inside[a] = False
-                t = action_state[a]
-                left[t] -= 1
-                if left[t] == 0:
-                    stack[top] = t
-                    top += 1
-
-
-@njit(cache=True)
-def almost_sure(action_start, action_state, outcome_action, enter_start, enter, state_kept, action_kept):
-    """Keep the states that reach a goal with probability 1 under some policy, and the actions that stay among them.
-
-    Alternates two steps until nothing changes: drop the states that cannot reach a goal at all, then drop
-    every action that may lead to a dropped state and every state left without actions.
-    """
-    n_states = len(action_start) - 1
-    reaches = np.empty(n_states, dtype=np.bool_)
-    stack = np.empty(n_states, dtype=np.int64)
-    left = np.empty(n_states, dtype=np.int64)
-    for s in range(n_states):
-        left[s] = action_start[s + 1] - action_start[s]
-    is_goal = left == 0
-    while True:
-        top = 0
-        for s in range(n_states):
-            reaches[s] = is_goal[s]
-            if is_goal[s]:
-                stack[top] = s
-                top += 1
-        while top > 0:
-            top -= 1
-            s = stack[top]
-            for i in range(enter_start[s], enter_start[s + 1]):
-                a = outcome_action[enter[i]]
-                t = action_state[a]
-                if action_kept[a] and not reaches[t]:
-                    reaches[t] = True
-                    stack[top] = t
-                    top += 1
-        for s in range(n_states):
-            if state_kept[s] and not reaches[s]:
-                state_kept[s] = False
-                stack[top] = s
-                top += 1
-        if top == 0:
-            return
-        while top > 0:
-            top -= 1
-            s = stack[top]
-            for a in range(action_start[s], action_start[s + 1]):
-                action_kept[a] = False
-            for i in range(enter_start[s], enter_start[s + 1]):
-                a = outcome_action[enter[i]]
-                if action_kept[a]:
-                    action_kept[a] = False
-                    t = action_state[a]
-                    left[t] -= 1
-                    if left[t] == 0 and state_kept[t]:
-                        state_kept[t] = False
-                        stack[top] = t
-                        top += 1
 
 
 @njit(cache=True)
 def among_themselves(action_start, outcome_start, successor, inside, goals, passes):
     """Keep in ``inside`` actions that lead to states with such actions, or to ``goals``; a few passes drop most others.
 
-    Unlike ``staying`` this needs no reversed arcs, and if few actions are inside it reads little else.
+    If few actions are inside, they read little else.
     """
     n_states = len(action_start) - 1
     has = np.empty(n_states, dtype=np.bool_)
     for s in range(n_states):
         has[s] = goals if action_start[s] == action_start[s + 1] else True
-    for _ in range(passes):
+    for turn in range(passes):
         changed = False
-        for s in range(n_states):
+        for n in range(n_states):
+            s = n if turn % 2 == 1 else n_states - 1 - n
             if not has[s] or action_start[s] == action_start[s + 1]:
                 continue
             has[s] = False
@@ -124,26 +40,6 @@ def among_themselves(action_start, outcome_start, successor, inside, goals, pass
             changed = changed or not has[s]
         if not changed:
             break
-
-
-@njit(cache=True)
-def nearest(is_goal, action_state, outcome_action, enter_start, enter, cost, least, via):
-    """Do what :func:`best_luck` does where no cost is negative: each state is settled once, nearest to a goal first."""
-    heap = [(np.int64(0), np.int64(0)) for _ in range(0)]
-    for goal in range(len(is_goal)):
-        least[goal], via[goal] = 0 if is_goal[goal] else UNREACHED, -1
-        if is_goal[goal]:
-            heap.append((np.int64(0), np.int64(goal)))
-    while len(heap) > 0:
-        total, s = heapq.heappop(heap)
-        if total > least[s]:
-            continue
-        for i in range(enter_start[s], enter_start[s + 1]):
-            o = enter[i]
-            t = action_state[outcome_action[o]]
-            if total + cost[o] < least[t]:
-                least[t], via[t] = total + cost[o], o
-                heapq.heappush(heap, (least[t], np.int64(t)))
 
 
 ROWS = 6
@@ -211,27 +107,6 @@ def best_luck(action_state, outcome_action, enter_start, enter, cost, least, via
         place[0] = (place[0] + 1) % n_states
         place[1] -= 1
     return -1
-
-
-@njit(cache=True, nogil=True)
-def may_end(counters, part, outcome_start, successor, cost, is_goal, several, ends):
-    """Set ``ends[0]`` if all outcomes of some action lead to goals, or are free within a block of ``several`` states.
-
-    If there is none, nothing bounds costs: the first state to be settled would have such an action.
-    """
-    for k in drawn(counters, len(part) - 1):
-        if ends[0]:
-            return
-        for a in range(part[k], part[k + 1]):
-            last = True
-            for o in range(outcome_start[a], outcome_start[a + 1]):
-                s = successor[o]
-                if not is_goal[s] and (cost[o] > 0 or not several[s]):
-                    last = False
-                    break
-            if last:
-                ends[0] = True
-                return
 
 
 @njit(cache=True)

@@ -50,21 +50,6 @@ def look_around(counters, part, arc_start, target, start, found, ways):
 
 
 @njit(cache=True, nogil=True)
-def spread(counters, part, arc_start, target, found, done, grew):
-    """Mark as ``found`` all nodes that those found already lead to; ``done`` are those whose arcs were followed.
-
-    ``grew`` says in which turns arcs were followed; if in the last one too, there may be more.
-    """
-    parts = len(part) - 1
-    for turn, k in drawn_in_turns(counters, parts, grew):
-        for i in range(part[k], part[k + 1]):
-            if found[i] and not done[i]:
-                done[i] = grew[turn] = True
-                for j in range(arc_start[i], arc_start[i + 1]):
-                    found[target[j]] = True
-
-
-@njit(cache=True, nogil=True)
 def lead_back(counters, part, arc_start, target, leads, grew):
     """Mark in ``leads`` all nodes that lead to those marked already; ``grew`` says in which turns, to and fro."""
     parts = len(part) - 1
@@ -77,28 +62,6 @@ def lead_back(counters, part, arc_start, target, leads, grew):
                     if leads[target[j]]:
                         leads[i] = grew[turn] = True
                         break
-
-
-@njit(cache=True, nogil=True)
-def peel(counters, part, action_start, outcome_start, stop, successor, layer, grew):
-    """Fill ``layer`` with the length of the longest path from each node along outcomes up to ``stop`` of their rows.
-
-    It enters with -1; so it stays where there is a cycle ahead, or where ``grew`` has too few turns.
-    """
-    parts = len(part) - 1
-    for turn, k in drawn_in_turns(counters, parts, grew):
-        for s in range(part[k], part[k + 1]):
-            if layer[s] >= 0:
-                continue
-            waits = False
-            for a in range(action_start[s], action_start[s + 1]):
-                for o in range(outcome_start[a], stop[a]):
-                    waits = waits or not 0 <= layer[successor[o]] < turn
-                if waits:
-                    break
-            if not waits:
-                layer[s] = turn
-                grew[turn] = True
 
 
 @njit(cache=True)
@@ -155,25 +118,6 @@ def strong_components(arc_start, target, start):
     return begin[: found + 1].copy(), number, not loops
 
 
-@njit(cache=True)
-def all_lead_to(block_start, block_state, block_of, arc_start, target, marked):
-    """Return whether every node can reach a marked one; blocks come with successors first."""
-    leads = np.zeros(len(block_start) - 1, dtype=np.bool_)
-    for block in range(len(leads)):
-        for i in range(block_start[block], block_start[block + 1]):
-            s = block_state[i]
-            leads[block] = marked[s]
-            for j in range(arc_start[s], arc_start[s + 1]):
-                if leads[block]:
-                    break
-                leads[block] = leads[block_of[target[j]]]
-            if leads[block]:
-                break
-        if not leads[block]:
-            return False
-    return True
-
-
 @njit(cache=True, nogil=True)
 def lower_ahead(counters, part, arc_start, target, cost, least, changed):
     """Lower each node's value to the least of cost plus value along its arcs, until nothing changes.
@@ -199,8 +143,9 @@ def lower_ahead(counters, part, arc_start, target, cost, least, changed):
 def lower_behind(counters, part, arc_start, target, cost, least, lowered, changed):
     """Lower each node's value to the least of value plus cost along the arcs that lead to it, until nothing changes.
 
-    ``least`` enters with 0 at the start and large numbers elsewhere.  ``lowered[i]`` is the last turn before which node
-    ``i`` was lowered, and enters with 0 at the start, else -1; ``changed`` says after which turns any was.
+    ``least`` enters with 0 at the start and large numbers elsewhere; without ``cost`` all that are reached get 0.
+    ``lowered[i]`` is the last turn before which node ``i`` was lowered, and enters with 0 at the start, else -1;
+    ``changed`` says after which turns any was.
     """
     parts = len(part) - 1
     for turn, k in drawn_in_turns(counters, parts, changed):
@@ -208,51 +153,8 @@ def lower_behind(counters, part, arc_start, target, cost, least, lowered, change
             if lowered[s] != turn:
                 continue
             for j in range(arc_start[s], arc_start[s + 1]):
-                t = target[j]
-                if least[s] + cost[j] < least[t]:
-                    lower_atomically(least, t, least[s] + cost[j])
+                t, total = target[j], least[s] if cost is None else least[s] + cost[j]
+                if total < least[t]:
+                    lower_atomically(least, t, total)
                     lowered[t] = turn + 1
                     changed[turn] = True
-
-
-@njit(cache=True)
-def next_hops(enter_start, enter_source, marked):
-    """Return for each node the next one on a shortest path to a marked node; -1 at marked nodes and without a path.
-
-    ``enter_source`` lists, for each node, the nodes with an arc to it, lowest first: they are found in that order.
-    """
-    n = len(marked)
-    hop = np.full(n, -1)
-    known = marked.copy()
-    queue = np.empty(n, dtype=np.int64)
-    last = 0
-    for i in range(n):
-        if marked[i]:
-            queue[last] = i
-            last += 1
-    first = 0
-    while first < last:
-        i = queue[first]
-        first += 1
-        for j in range(enter_start[i], enter_start[i + 1]):
-            s = enter_source[j]
-            if not known[s]:
-                known[s] = True
-                hop[s] = i
-                queue[last] = s
-                last += 1
-    return hop
-
-
-@njit(cache=True, nogil=True)
-def downhill(counters, part, action_start, outcome_start, successor, value, choice):
-    """Choose the first action of each node with an outcome to a node of lower value; its first action if none has."""
-    for k in drawn(counters, len(part) - 1):
-        for s in range(part[k], part[k + 1]):
-            choice[s], found = action_start[s], False
-            for a in range(action_start[s], action_start[s + 1]):
-                for o in range(outcome_start[a], outcome_start[a + 1]):
-                    found = found or value[successor[o]] < value[s]
-                if found:
-                    choice[s] = a
-                    break

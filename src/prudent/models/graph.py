@@ -6,20 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from prudent.kernels.acyclic import Parts, longest_ahead, runs
 from prudent.kernels.counting import sorted_by
-from prudent.kernels.graphs import ROWS, UNREACHED, best_luck, nearest, staying
-from prudent.kernels.search import (
-    lead_back,
-    look_around,
-    lower_ahead,
-    next_hops,
-    peel,
-    spread,
-    strong_components,
-)
+from prudent.kernels.graphs import ROWS, UNREACHED, among_themselves, best_luck
+from prudent.kernels.search import lead_back, look_around, lower_ahead, lower_behind, strong_components
 from prudent.models.rows import BoolArray, IntArray, Rows, offsets, owner, starts
 from prudent.models.ssp import SSP
 from prudent.runtime.limits import UNLIMITED, Limits, go_on
@@ -107,12 +99,10 @@ def leading(model: SSP, marked: BoolArray) -> BoolArray:
 
 def towards(source: IntArray, target: IntArray, n: int, marked: BoolArray) -> IntArray:
     """Return for each state the next one on a shortest path to a marked state; -1 at marked ones and without a path."""
-    if (source[1:] < source[:-1]).any():
-        order = sorted_by(source, starts(source, n))
-        source, target = source[order], target[order]
-    enter_start, enter = entering(target, n)
-    hop: IntArray = next_hops(enter_start, source[enter], marked)
-    return hop
+    ends = np.flatnonzero(marked)  # a search backwards from one more node, next to all of them
+    arcs = np.append(target, np.full(len(ends), n)), np.append(source, ends)
+    _, hop = breadth_first_order(csr_array((np.ones(len(arcs[0])), arcs), shape=(n + 1, n + 1)), n)
+    return np.where(hop[:n] == n, -1, np.maximum(hop[:n], -1))
 
 
 def least_ahead(
@@ -142,9 +132,6 @@ def least_by_state(
     than 0 by at least ``lack``, is noise, its first outcome is made more expensive by ``lack``, and the search goes on.
     """
     n, goals, via = rows.n_states, np.flatnonzero(rows.is_goal), np.full(rows.n_states, -1)
-    if cost.min(initial=0) >= 0:
-        nearest(rows.is_goal, rows.action_state, rows.outcome_action, *entering, cost, least, via)
-        return []
     table, place = np.full((ROWS, n), -1), np.array([0, len(goals)])
     least[:] = UNREACHED
     least[goals], table[-1] = 0, 0
@@ -238,10 +225,11 @@ def _one_component(arc_start: IntArray, target: IntArray, start: int, threads: i
     """Return the order if all that the start reaches is one component, but for states without arcs; None if unknown."""
     n, leaf = len(arc_start) - 1, np.diff(arc_start) == 0
     root = start if start >= 0 else int(np.argmin(leaf))
-    found, done, leads = (np.zeros(n, dtype=bool) for _ in range(3))
-    found[root] = leads[root] = True
+    far, lowered, leads = np.full(n, 1), np.full(n, -1, dtype=np.int8), np.zeros(n, dtype=bool)
+    far[root], lowered[root], leads[root] = 0, 0, True
     graph, grew = (cut(arc_start), arc_start, target), np.zeros(TURNS, dtype=bool)
-    in_parts(threads, spread, len(target), *graph, found, done, grew)
+    in_parts(threads, lower_behind, len(target), *graph, None, far, lowered, grew)
+    found = far == 0
     inside = found & ~leaf
     if grew[-1] or inside.sum() < 2 or (start < 0 and not (inside | leaf).all()):
         return None
@@ -255,17 +243,21 @@ def _one_component(arc_start: IntArray, target: IntArray, start: int, threads: i
     return Order((block_start, np.append(alone, together), block_of))
 
 
-def peeled(
-    action_start: IntArray, outcome_start: IntArray, stop: IntArray, successor: IntArray, threads: int = 1
-) -> tuple[Order, IntArray] | None:
-    """Return the order along the first outcomes of each action, up to ``stop``; None if it has cycles or many layers.
+def almost_sure(rows: Rows, successor: IntArray, inside: BoolArray) -> BoolArray:
+    """Keep ``inside`` only actions of policies that reach a goal with probability 1; return the states that do.
 
-    Also return the length of the longest path from each state.
+    Alternates two steps until nothing changes: find the states that can reach a goal at all, then drop every action
+    that may lead to another one.
     """
-    n = len(action_start) - 1
-    layer, grew, arc_start = np.full(n, -1), np.zeros(TURNS, dtype=bool), outcome_start[action_start]
-    in_parts(threads, peel, len(successor), cut(arc_start), action_start, outcome_start, stop, successor, layer, grew)
-    return (_by_layer(layer, np.arange(n), arc_start), layer) if (layer >= 0).all() else None
+    while True:
+        among_themselves(rows.action_start, rows.outcome_start, successor, inside, True, TURNS)
+        arc = np.flatnonzero(inside[rows.outcome_action])
+        hop = towards(rows.outcome_state[arc], successor[arc], rows.n_states, rows.is_goal)
+        reaches: BoolArray = rows.is_goal | (hop >= 0)
+        lost = arc[~reaches[successor[arc]]]
+        if len(lost) == 0:
+            return reaches
+        inside[rows.outcome_action[lost]] = False
 
 
 def end_components(
@@ -277,12 +269,9 @@ def end_components(
     other.  Returns the component of each state (-1: none) and whether an action is inside one.
     """
     inside, action_of = candidate.copy(), owner(outcome_start)
-    if not inside.any():
-        return np.full(n_states, -1, dtype=np.int64), inside
-    enter_start, enter = entering(successor, n_states)
     while True:
-        # Going back along arcs finds most actions that cannot be inside one, at far less cost than components.
-        staying(action_state, action_of, enter_start, enter, inside)
+        # A few passes find most actions that cannot be inside one, at far less cost than components.
+        among_themselves(starts(action_state, n_states), outcome_start, successor, inside, False, TURNS)
         if not inside.any():
             return np.full(n_states, -1, dtype=np.int64), inside
         kept = inside[action_of]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_array
 
-from prudent.engine.prepared import Prepared, kept, restrict
+from prudent.engine.prepared import Prepared, restrict
 from prudent.engine.sweep.driver import budget_sweep
 from prudent.engine.sweep.question import Question
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
@@ -39,7 +39,7 @@ class Values:
 def spent_budget(policy: BudgetPolicy, limits: Limits = UNLIMITED) -> Expected:
     """Return the policy's expected cost from each state once its budget is gone."""
     prepared, choice = policy.prepared, policy.without_budget
-    least = kept(prepared, least_expected_cost)
+    least: Expected | None = prepared.found.get(least_expected_cost)
     if least is not None and bool(((least.choice == choice) | prepared.is_goal).all()):
         return least
     return least_expected_cost(restrict(prepared, choice), limits)

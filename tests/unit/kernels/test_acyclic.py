@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components, shortest_path
 
 import prudent
 from prudent.engine.prepare import prepare
@@ -107,11 +107,12 @@ def test_searches_agree_with_scipy(seed):
     assert np.array_equal(reachable(source, target, n, np.array([0])), found)
 
     marked = rng.random(n) < 0.2
-    into = np.flatnonzero(marked)
-    arcs = np.append(target, np.full(len(into), n)), np.append(source, into)
-    back = csr_array((np.ones(len(arcs[0])), arcs), shape=(n + 1, n + 1))
-    _, before = breadth_first_order(back, n)
-    assert np.array_equal(towards(source, target, n, marked), np.where(before[:n] == n, -1, np.maximum(before[:n], -1)))
+    apart = shortest_path(matrix, unweighted=True)
+    far = apart[:, marked].min(axis=1, initial=np.inf)  # from a marked state
+    hop = towards(source, target, n, marked)
+    assert np.array_equal(hop >= 0, np.isfinite(far) & ~marked)
+    assert (apart[hop >= 0, hop[hop >= 0]] == 1).all()
+    assert (far[hop[hop >= 0]] == far[hop >= 0] - 1).all()
 
     order = np.argsort(source, kind="stable")
     found = ordered_blocks(starts(source, n), target[order])

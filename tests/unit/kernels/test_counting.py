@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from prudent.kernels.counting import PART, close_gaps, common_divisors, sort_rows, whole_numbers
+from prudent.engine.cost_step import common_divisor
+from prudent.kernels.counting import PART, close_gaps, sort_rows, whole_numbers
 from prudent.kernels.team import new_counters
 from prudent.models.rows import read_only
 
@@ -57,6 +58,4 @@ def test_whole_numbers_are_found_in_all_parts(wrong):
 def test_a_common_divisor_of_all_parts(last):
     whole = 6 * np.random.default_rng(1).integers(-50, 50, 2 * PART + 1)
     whole[:PART], whole[-1] = 0, last
-    common = np.zeros(4, dtype=np.int64)
-    common_divisors(new_counters(), whole, common)
-    assert np.gcd.reduce(common) == np.gcd.reduce(whole)
+    assert common_divisor(whole) == np.gcd.reduce(whole)

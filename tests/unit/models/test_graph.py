@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from prudent.models import graph
-from prudent.models.graph import SMALL, ordered_blocks, peeled, reachable
+from prudent.models.graph import SMALL, ordered_blocks, reachable
 from prudent.models.rows import offsets, owner, starts
 
 
@@ -108,30 +108,3 @@ def test_a_wide_layer_is_cut_into_parts():
     assert np.unique(found.after).tolist() == [0, (found.after == 0).sum()]  # two layers
     assert 10 < len(found.after) < 40
     check_layers(found, arc_start, target)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_the_first_outcomes_are_peeled(seed):
-    rng = np.random.default_rng(seed)
-    n, cyclic = 10, seed % 2 == 1
-    action_start, outcome_start = np.arange(n + 1), 3 * np.arange(n + 1)
-    name = rng.permutation(n)
-    target = rng.integers(0, n, (n, 3))
-    target[:, 0] = rng.integers(0, np.arange(n) + 1)  # the first outcome leads to a lower one, or to none
-    successor = np.empty(3 * n, dtype=np.int64)
-    successor[(3 * name[:, None] + np.arange(3)).ravel()] = name[target.ravel()]
-    stop = outcome_start[:-1] + 1
-    alone = name[target[:, 0] == np.arange(n)]
-    stop[alone] -= 1
-    if cyclic:  # two that lead to each other
-        successor[3 * name[[3, 4]]] = name[[4, 3]]
-        stop[name[[3, 4]]] = 3 * name[[3, 4]] + 1
-    found = peeled(action_start, outcome_start, stop, successor)
-    assert (found is None) == cyclic
-    if found is not None:
-        inner = np.arange(3 * n) < np.repeat(stop, 3)
-        order, layer = found
-        check_layers(order, offsets(stop - outcome_start[:-1]), successor[inner])
-        ahead = np.zeros(n, dtype=np.int64)
-        np.maximum.at(ahead, np.repeat(np.arange(n), 3)[inner], layer[successor[inner]] + 1)
-        assert np.array_equal(layer, ahead)

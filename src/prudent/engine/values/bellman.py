@@ -5,36 +5,19 @@ from collections.abc import Iterable
 import numpy as np
 
 from prudent.engine.prepared import Prepared, once
-from prudent.engine.values.large_components import FINE, UNIT, LargeBlock
+from prudent.engine.values.large_components import FINE, LargeBlock
 from prudent.errors import PrudentError, TooLarge
-from prudent.kernels.acyclic import Actions, evaluate_backwards
-from prudent.kernels.blocks import Arcs, evaluate_blocks, longest_in_blocks, solve_blocks
-from prudent.kernels.counting import chance_from, sorted_by
+from prudent.kernels.acyclic import Actions, solve_backwards
+from prudent.kernels.blocks import Arcs, longest_in_blocks, solve_blocks
+from prudent.kernels.counting import sorted_by
 from prudent.kernels.levels import Costs
 from prudent.models.graph import Blocks
-from prudent.models.rows import FloatArray, IntArray
+from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.runtime.limits import Limits
-from prudent.runtime.team import cut, in_parts
+from prudent.runtime.team import in_parts
 
-__all__ = [
-    "UNIT",
-    "actions_of",
-    "all_arcs",
-    "arcs_for_bounds",
-    "bare_free_arcs",
-    "block_rounding",
-    "costs_of",
-    "evaluate_policy",
-    "free_arcs",
-    "large_blocks",
-    "largest_rounding",
-    "longest_stay",
-    "path_rounding",
-    "played",
-    "refuse_endless",
-    "rounding",
-    "solve_bellman",
-]
+UNIT = float(np.finfo(float).eps) / 2
+"""Half a unit in the last place of 1: the relative error of one operation."""
 
 DENSE = 64
 """Blocks up to this size are solved by dense elimination in the kernel, larger ones by :class:`LargeBlock`."""
@@ -92,9 +75,9 @@ def _arcs(prepared: Prepared, blocks: Blocks, inner_stop: IntArray) -> Arcs:
     block_start, block_state, _ = blocks
     rank = np.empty(prepared.n_states, dtype=np.int32)
     rank[block_state] = np.arange(prepared.n_states, dtype=np.int32)
-    leave = np.empty(prepared.n_actions)
-    rows = cut(prepared.outcome_start), inner_stop, prepared.outcome_start, prepared.probability
-    in_parts(prepared.threads, chance_from, len(prepared.cost), *rows, leave)
+    leave = np.zeros(prepared.n_actions)
+    outer = np.flatnonzero(np.arange(len(prepared.cost)) >= inner_stop[prepared.outcome_action])
+    np.add.at(leave, prepared.outcome_action[outer], prepared.probability[outer])
     return Arcs(
         block_start=block_start,
         block_state=block_state,
@@ -200,6 +183,7 @@ def solve_bellman(
     k: FloatArray,
     choice: IntArray,
     *,
+    allowed: BoolArray | None = None,
     sense: float = 1.0,
     share: float = 0.0,
     large: Iterable[LargeBlock] = (),
@@ -207,17 +191,20 @@ def solve_bellman(
 ) -> FloatArray:
     """Solve Bellman's equations for action costs ``k``; return the values, and improve a proper ``choice`` in place.
 
-    ``sense`` 1 minimises, -1 maximises.  Gains up to ``share`` of an action's own cost do not count.  ``large`` lists
-    the blocks that do not fit into the dense matrix; their residuals are reduced to ``finest``, relative to the sums
-    from which they come.
+    If only the choice is ``allowed``, it is evaluated.  ``sense`` 1 minimises, -1 maximises.  Gains up to ``share`` of
+    an action's own cost do not count.  ``large`` lists the blocks that do not fit into the dense matrix; their
+    residuals are reduced to ``finest``, relative to the sums from which they come.
     """
-    value, allowed = np.zeros(len(arcs.rank)), np.ones(len(k), dtype=bool)
-    done = 0
+    value, done = np.zeros(len(arcs.rank)), 0
+    used = np.ones(len(k), dtype=bool) if allowed is None else allowed
     for block in large:
-        solve_blocks(arcs, done, block.number, k, allowed, sense, share, choice, value)
-        block.solve(k, sense, share, choice, value, finest)
+        solve_blocks(arcs, done, block.number, k, used, sense, share, choice, value)
+        if allowed is None:
+            block.solve(k, sense, share, choice, value, finest)
+        else:
+            block.evaluate(k, choice, value, finest)
         done = block.number + 1
-    solve_blocks(arcs, done, len(arcs.block_start) - 1, k, allowed, sense, share, choice, value)
+    solve_blocks(arcs, done, len(arcs.block_start) - 1, k, used, sense, share, choice, value)
     return value
 
 
@@ -234,19 +221,24 @@ def evaluate_policy(
 
     ``large`` lists the large blocks if the caller has them already.
     """
-    value = np.zeros(prepared.n_states)
     if prepared.acyclic:
-        order, actions = prepared.order, actions_of(prepared, k)
-        known = order.backwards, actions, choice
-        in_parts(prepared.threads, evaluate_backwards, played(prepared), *known, value, most=order.width)
-        return value
-    arcs, done = all_arcs(prepared), 0
-    for block in large_blocks(prepared, limits) if large is None else large:
-        evaluate_blocks(arcs, done, block.number, k, choice, value)
-        block.evaluate(k, choice, value, finest)
-        done = block.number + 1
-    evaluate_blocks(arcs, done, len(arcs.block_start) - 1, k, choice, value)
-    return value
+        return without_cycles(prepared, k, choice)[0].ravel()
+    large = large_blocks(prepared, limits) if large is None else large
+    arcs, allowed = all_arcs(prepared), prepared.playing(choice)
+    return solve_bellman(arcs, k, choice, allowed=allowed, large=large, finest=finest)
+
+
+def without_cycles(prepared: Prepared, k: FloatArray, policy: IntArray | None = None) -> tuple[FloatArray, IntArray]:
+    """Return, without cycles, the table of values with bounds and the best choice; or the values of a policy alone."""
+    first, last, columns = prepared.action_start[:-1], prepared.action_start[1:], 4
+    if policy is not None:
+        first, last, columns = policy, policy + ~prepared.is_goal, 1
+    rows = prepared.outcome_start, prepared.probability, prepared.successor
+    actions, choice = Actions(first, last, *rows, k, rounding(prepared)), first.copy()
+    order, table = prepared.order, np.empty((prepared.n_states, columns))
+    items = len(prepared.cost) * float((last - first).sum()) / max(prepared.n_actions, 1)  # about
+    in_parts(prepared.threads, solve_backwards, items, order.backwards, actions, choice, table, most=order.width)
+    return table, choice
 
 
 def large_blocks(prepared: Prepared, limits: Limits) -> list[LargeBlock]:
@@ -258,14 +250,3 @@ def large_blocks(prepared: Prepared, limits: Limits) -> list[LargeBlock]:
         LargeBlock(arcs, block, depth, limits, prepared.threads)
         for block, depth in zip(found.tolist(), (farthest - nearest).tolist(), strict=True)
     ]
-
-
-def played(prepared: Prepared) -> float:
-    """Return about how many outcomes a policy has."""
-    return len(prepared.cost) * prepared.n_states / max(prepared.n_actions, 1)
-
-
-def actions_of(prepared: Prepared, k: FloatArray) -> Actions:
-    """Return the actions for backward induction, with costs of their own."""
-    rows = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
-    return Actions(*rows, k, rounding(prepared))

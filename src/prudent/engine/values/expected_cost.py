@@ -14,16 +14,14 @@ a component of up to 64 states     policy iteration, dense elimination          
 a larger component: its policy     value iteration until choices settle, then     2 to 6 times slower
                                    policy iteration, each policy evaluated by
                                    the first of these that is accurate:
-... large, all close to a goal     passes with this policy, in threads            1.1 to 1.7 times slower, no threads
 ... thin: chains, few hubs         elimination inside a band                      runs of 1e19 steps have no upper bound
-... otherwise                      BiCGSTAB, 60 steps                             to 25 times slower where cycles are
+... otherwise                      BiCGSTAB, up to 1000 steps                     to 25 times slower where cycles are
                                                                                   hardly ever left
-... if those fail: narrow          elimination inside a band                      to 3 times slower, bounds as above
-... wider: roads, grids            SuperLU                                        3 times slower
-... still wider                    GMRES, of use where the way out is long        wide bounds
+... if that fails: narrow          elimination inside a band                      to 3 times slower, bounds as above
+... wider: long walks              SuperLU                                        3 times slower
 =================================  =============================================  ======================================
 
-The last six are described in :mod:`prudent.engine.values.large_components`.  A policy is changed only if that surely
+The last four are described in :mod:`prudent.engine.values.large_components`.  A policy is changed only if that surely
 improves values, so no policy occurs twice, and the one returned is never worse than another one seen.
 
 If a goal can be reached at no cost, V is 0; the graph shows from which states, and those states count as goals.  So all
@@ -67,27 +65,24 @@ values, refined ones, and adds up both errors instead, rounding up at every step
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from prudent.engine.device_rows import device_rows
 from prudent.engine.prepare import prepare, rounded_to
-from prudent.engine.prepared import PASSES, Found, Prepared, keep, kept, once, restrict, restrict_to
+from prudent.engine.prepared import Found, Prepared, once, restrict, restrict_to
 from prudent.engine.values.bellman import (
     UNIT,
-    actions_of,
     all_arcs,
     evaluate_policy,
     large_blocks,
-    played,
     refuse_endless,
     rounding,
     solve_bellman,
+    without_cycles,
 )
 from prudent.engine.values.device_values import device_expected
 from prudent.engine.values.large_components import LargeBlock
-from prudent.kernels.acyclic import solve_backwards
 from prudent.kernels.blocks import (
     MARGIN,
     SHARE,
@@ -97,13 +92,11 @@ from prudent.kernels.blocks import (
     enclose,
     improved,
     take_better,
-    variance_costs,
 )
-from prudent.kernels.graphs import UNREACHED, almost_sure, among_themselves
+from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.questions import Base
-from prudent.models.graph import towards
-from prudent.models.rows import BoolArray, FloatArray, IntArray
-from prudent.runtime.gpu import Device
+from prudent.models.graph import almost_sure, towards
+from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, ranges
 from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 from prudent.runtime.team import in_parts
 
@@ -143,9 +136,13 @@ class Expected:
     def variance(self, limits: Limits = UNLIMITED) -> FloatArray:
         """Return the variance of the cost under the choice, from every state, roughly."""
         prepared, k = self.prepared, np.zeros(self.prepared.n_actions)
-        rows = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
-        about = rows, prepared.fine, float(prepared.scale.stride), self.choice, self.value, k
-        in_parts(prepared.threads, variance_costs, played(prepared), *about)
+        acting = np.flatnonzero(~prepared.is_goal)
+        played = self.choice[acting]
+        size, o = np.diff(prepared.outcome_start)[played], ranges(prepared.outcome_start, played)
+        with np.errstate(over="ignore", invalid="ignore"):  # values may be infinite
+            after = prepared.scale.unrounded(prepared.fine[o]) + self.value[prepared.successor[o]]
+            square = prepared.probability[o] * (after - np.repeat(self.value[acting], size)) ** 2
+        k[played] = np.add.reduceat(square, offsets(size)[:-1])
         return evaluate_policy(prepared, k, self.choice, limits, finest=ROUGHLY)
 
     @property
@@ -197,17 +194,11 @@ def _least(prepared: Prepared, limits: Limits, first: IntArray | None = None) ->
 def _on_device(prepared: Prepared, limits: Limits) -> Expected | None:
     """Return the least expected cost as a device finds it, or None if there is no device or it fails."""
     device = limits.device
-    if device is None or device_rows(device, prepared) is None:
+    if device is None or (rows := device_rows(device, prepared)) is None:
         return None
-    found = device_expected(device, prepared, claim_terms_on(device, prepared), CLOSE, limits)
+    claimed = rows.by_action_place(rounding(prepared)), rows.by_place(_above(prepared))
+    found = device_expected(device, prepared, claimed, CLOSE, limits)
     return None if found is None else Expected(prepared, *found)
-
-
-def claim_terms_on(device: Device, prepared: Prepared) -> tuple[Any, Any]:
-    """Return the arrays for the claim, on a device by place: rounding errors, and the amounts to add to values."""
-    rows = device_rows(device, prepared)
-    assert rows is not None, "only models that are on the device are claimed there"
-    return rows.by_action_place(rounding(prepared)), rows.by_place(_above(prepared))
 
 
 def _above(prepared: Prepared) -> FloatArray:
@@ -221,10 +212,7 @@ def _above(prepared: Prepared) -> FloatArray:
 
 def _backwards(prepared: Prepared) -> Expected:
     """Return the least expected cost of a model without cycles; then every policy is proper."""
-    choice, table = prepared.action_start[:-1].copy(), np.empty((prepared.n_states, 4))
-    order, actions = prepared.order, actions_of(prepared, prepared.mean_cost)
-    known = order.backwards, actions, choice
-    in_parts(prepared.threads, solve_backwards, len(prepared.cost), *known, table, most=order.width)
+    table, choice = without_cycles(prepared, prepared.mean_cost)
     high, low, above, below = table.T.copy()
     lower, upper = _bounds(high, low, above, below, prepared.threads)
     return Expected(prepared, np.clip(high, lower, upper), lower, upper, choice)
@@ -236,11 +224,7 @@ def free_choice(prepared: Prepared) -> IntArray | None:
     Return None if no state has one.
     """
     free = prepared.mean_cost == 0
-    among_themselves(prepared.action_start, prepared.outcome_start, prepared.successor, free, True, PASSES)
-    if not free.any():
-        return None
-    kept = np.ones(prepared.n_states, dtype=bool)
-    almost_sure(prepared.action_start, prepared.action_state, prepared.outcome_action, *prepared.entering, kept, free)
+    almost_sure(prepared, prepared.successor, free)
     if not free.any():
         return None
     arc = np.flatnonzero(free[prepared.outcome_action])
@@ -267,14 +251,14 @@ def at_step(prepared: Prepared, step: float, limits: Limits) -> Prepared:
     What can be had from the other step is: rows, values of the graph, and the least expected cost, which is rounded at
     neither.
     """
-    last = kept(prepared, at_step)
+    last: Prepared | None = prepared.found.get(at_step)
     if last is None or last.scale.step != step:
         other = rounded_to(prepared, step)
         if other is None:
             last = prepare(prepared.model, step, limits)
         else:
             _share(prepared, last := other, limits)
-        keep(prepared, at_step, last)
+        prepared.found[at_step] = last
     return last
 
 
@@ -287,9 +271,9 @@ def _share(prepared: Prepared, other: Prepared, limits: Limits) -> None:
         value = np.clip(found.value * ratio, lower, upper)
         surely = surely_expected(prepared, limits) * (ratio * (1 - 4 * UNIT))
     scaled = Expected(other, value, lower, upper, found.choice)
-    keep(scaled, Expected.steps, found.steps(limits))  # whatever the levels
-    keep(other, least_expected_cost, scaled)
-    keep(other, surely_expected, surely)
+    scaled.found[Expected.steps] = found.steps(limits)  # whatever the levels
+    other.found[least_expected_cost] = scaled
+    other.found[surely_expected] = surely
 
 
 class Equations:
@@ -315,7 +299,7 @@ class Equations:
         """Return the values as sums of two floats, bounds on their errors, infinite if unknown, and the choice."""
         start = self.prepared.start
         choice = self.prepared.proper_choice() if first is None else first.copy()
-        refined = self._solved(choice)
+        refined = self._at(self.k, solve_bellman(self.arcs, self.k, choice, large=self.large))
         if not np.isfinite(refined.high).all():
             return refined.high, refined.low, np.where(self.acting, np.inf, 0.0), choice
         total, factor = self._relative(refined, choice)
@@ -331,19 +315,6 @@ class Equations:
             with np.errstate(over="ignore"):
                 error = factor * total * (1 + CLOSE)
         return refined.high, refined.low, error, choice
-
-    def _solved(self, choice: IntArray) -> "_Refined":
-        return self._at(self.k, solve_bellman(self.arcs, self.k, choice, large=self.large))
-
-    def _policy(self, k: FloatArray, choice: IntArray) -> FloatArray:
-        """Return a policy's expected totals of action costs ``k``, which may have either sign, roughly.
-
-        If limits ask to stop, they are 0: then they correct nothing.
-        """
-        try:
-            return evaluate_policy(self.prepared, k, choice, self.limits, large=self.large, finest=ROUGHLY)
-        except Stopped:
-            return np.zeros(self.prepared.n_states)
 
     def _at(self, k: FloatArray, high: FloatArray, low: FloatArray | None = None) -> _Refined:
         low = np.zeros_like(high) if low is None else low
@@ -376,7 +347,10 @@ class Equations:
             far = float(ratio.max(initial=0.0))
             if far <= 1 or not far < before / 2:
                 break
-            change = self._policy(now.gap, choice)
+            try:
+                change = evaluate_policy(self.prepared, now.gap, choice, self.limits, large=self.large, finest=ROUGHLY)
+            except Stopped:
+                break
             if not (np.isfinite(change).all() and np.isfinite(now.high + change).all()):
                 break
             now, before = self._at(now.k, *_two_sum(now.high, now.low + change)), far

@@ -13,10 +13,10 @@ import numpy as np
 from prudent.engine.prepared import Prepared, once, restrict
 from prudent.engine.values.device_values import device_worst_case
 from prudent.kernels.acyclic import Played, worst_ahead
-from prudent.kernels.graphs import UNREACHED, may_end, worst_case
+from prudent.kernels.graphs import UNREACHED, worst_case
 from prudent.models.rows import IntArray
 from prudent.runtime.limits import UNLIMITED, Limits
-from prudent.runtime.team import cut, in_parts
+from prudent.runtime.team import in_parts
 
 __all__ = ["UNREACHED", "WorstCase", "least_worst_case", "true_worst_case", "worst_case_of"]
 
@@ -49,7 +49,8 @@ def least_worst_case(prepared: Prepared, limits: Limits = UNLIMITED) -> WorstCas
     states, outcomes = (prepared.action_start, prepared.outcome_start), (prepared.successor, prepared.cost)
     rows = *states, prepared.action_state, prepared.outcome_action, *outcomes
     worst_case(rows, prepared.entering, prepared.free_blocks, value)
-    return WorstCase(value, _after(prepared, value))
+    total = np.minimum(prepared.cost + value[prepared.successor], UNREACHED)
+    return WorstCase(value, np.maximum.reduceat(total, prepared.outcome_start[:-1]))
 
 
 def _backwards(prepared: Prepared, first: IntArray, last: IntArray, value: IntArray, action_value: IntArray) -> None:
@@ -60,28 +61,12 @@ def _backwards(prepared: Prepared, first: IntArray, last: IntArray, value: IntAr
     in_parts(prepared.threads, worst_ahead, items, order.backwards, played, *worst, most=order.width)
 
 
-def _after(prepared: Prepared, value: IntArray) -> IntArray:
-    """Return the minimal worst-case cost after each action, given that of each state."""
-    total = np.minimum(prepared.cost + value[prepared.successor], UNREACHED)
-    return np.asarray(np.maximum.reduceat(total, prepared.outcome_start[:-1]))
-
-
 def _never_bounded(prepared: Prepared) -> bool:
     """Return whether all costs are unbounded because no action can be the last one of a bounded run."""
     block_start, _, block_of = prepared.free_blocks
     several = (np.diff(block_start) > 1)[block_of]
-    rows, ends = (prepared.outcome_start, prepared.successor, prepared.cost), np.zeros(1, dtype=bool)
-    in_parts(
-        prepared.threads,
-        may_end,
-        len(prepared.cost),
-        cut(prepared.outcome_start),
-        *rows,
-        prepared.is_goal,
-        several,
-        ends,
-    )
-    return not ends[0]
+    last = prepared.is_goal[prepared.successor] | ((prepared.cost == 0) & several[prepared.successor])
+    return not np.logical_and.reduceat(last, prepared.outcome_start[:-1]).any()
 
 
 def worst_case_of(prepared: Prepared, choice: IntArray, limits: Limits = UNLIMITED) -> IntArray:
