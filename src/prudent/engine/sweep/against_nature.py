@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.sweep.question import TIE, Question
-from prudent.engine.sweep.task import Backend, Tables, Task
+from prudent.engine.sweep.task import Backend, Shapes, Tables, Task
 from prudent.engine.uncertain import Uncertain, with_spare
 from prudent.engine.values.worst_case import UNREACHED, worst_case_of
 from prudent.kernels.nature import Sets
@@ -113,9 +113,7 @@ class NatureSweep(Backend):
         """Return 0: :func:`nature_bytes` counts these tables, since no other sweep has them."""
         return 0
 
-    def advance(self, last: int, *, final: bool = False) -> None:
-        """Settle the levels before ``last``; ``final``: whether no further levels follow."""
-        self._widen(last)
+    def _advance(self, last: int, *, final: bool) -> None:
         known = self.tables[0].shape[1]
         for i, table in enumerate(self.tables if last > known else []):  # one after the other: no two copies of all
             self.tables[i] = np.zeros((len(table), int(LONGER * last)), table.dtype)
@@ -125,7 +123,6 @@ class NatureSweep(Backend):
             self._settle(question, first, min(first + self._at_once, last))
         for found, table in zip(self.found, self.tables, strict=False):  # actions are not among what is found
             found[self.done : last] = table[self.task.prepared.start, self.done : last]
-        self.done = last
 
     def _in_kernel(self) -> RobustPlan | RobustGiven:
         """Return the question for kernels, with its tables as long as they are now."""
@@ -162,12 +159,14 @@ class NatureSweep(Backend):
         """The values of all levels if the task keeps them, else None."""
         return Tables(self.tables[0], *np.zeros((2, 1, 1))) if self.task.keep else None
 
-    def packed(self) -> Arrays:
-        """Return nothing: no verb keeps a checkpoint of a plan for a set of models."""
-        return {}
+    def _state(self) -> Arrays:
+        return {f"table {i}": np.ascontiguousarray(table[:, : self.done]) for i, table in enumerate(self.tables)}
 
-    def resume(self, kept: Arrays) -> None:
-        """Start again."""
+    def _wanted(self, kept: Arrays, done: int) -> Shapes:
+        return {f"table {i}": ((len(table), done), table.dtype) for i, table in enumerate(self.tables)}
+
+    def _restore(self, kept: Arrays) -> None:
+        self.tables = [kept.get(f"table {i}", table) for i, table in enumerate(self.tables)]
 
 
 def _worst_case(model: Uncertain, choice: IntArray) -> IntArray:

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from prudent.engine.prepared import Prepared, keep
+from prudent.engine.prepared import Prepared
 from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.bellman import evaluate_policy
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
@@ -61,7 +61,7 @@ def _in_rounds(model: Uncertain, limits: Limits) -> Expected:
     steps = _most_actions(model, choice, limits)
     upper = np.maximum(found.value + max(gain, 0.0) * steps, found.upper)
     found = Expected(prepared, found.value, found.lower, upper, choice)
-    keep(found, Expected.steps, steps)
+    found.found[Expected.steps] = steps
     return found
 
 
