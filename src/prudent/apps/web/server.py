@@ -32,7 +32,7 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from prudent.apps.web.app import Server, ServerLimits
@@ -85,26 +85,16 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 class Guard:
-    """Middleware: refuse strange hosts, other sites and long queries; add the headers."""
+    """Middleware: refuse strange hosts, other sites and long queries."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], open_to_all: bool) -> None:
         self.app, self.hosts, self.open_to_all = app, frozenset(hosts), open_to_all
-        self.headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], *self.headers]}
-            await send(message)
-
-        wrong = self._wrong(scope)
+        wrong = self._wrong(scope) if scope["type"] == "http" else None
         answer = self.app if wrong is None else JSONResponse({"error": wrong[1]}, wrong[0])
-        await answer(scope, receive, guarded)
+        await answer(scope, receive, send)
 
     def _wrong(self, scope: Scope) -> tuple[int, str] | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
@@ -210,6 +200,7 @@ def make_config(app: ASGIApp) -> uvicorn.Config:
         http=Connection,
         log_level="warning",
         server_header=False,
+        headers=list(HEADERS.items()),
         timeout_keep_alive=20,
         timeout_graceful_shutdown=2,
         backlog=ACCEPTED,
