@@ -1,8 +1,8 @@
 """A process that computes: frames in on stdin, frames out on stdout, one task at a time.
 
 A frame is a line of JSON and as many bytes as its ``size`` says.  Replies have a status of HTTP; a solve that takes
-long sends what it has so far before its answer.  SIGINT stops the task at hand, as Ctrl-C stops the command, and leaves
-what is kept in place; the process ends with its stdin.
+long sends what it has so far before its answer.  SIGTERM stops the task at hand, as Ctrl-C stops the command, and
+leaves what is kept in place; on Windows it ends the process, which is replaced.  The process ends with its stdin.
 
 A worker keeps a session for each of its latest models: the model, one sweep for every alpha, and the latest plans.
 """
@@ -37,17 +37,11 @@ from prudent.runtime.limits import cores
 SO_FAR, ANSWERED, REFUSED, STOPPED, FAILED = 102, 200, 400, 499, 500
 """What a reply says; only the first is followed by another."""
 
-SESSIONS = 4
-"""The most models that a worker keeps, with their sweeps."""
-
-SILENCE = 0.4
-"""Seconds of a solve before it reports what it has so far: finer steps then take about as long again, or longer."""
-
-WHILE = 0.25
-"""The most seconds of a solve that the page waits for while the slider moves."""
-
+SESSIONS = 4  # the most models that a worker keeps, with their sweeps
 PLANS = 3  # of one model, kept by a worker; each holds the model as it was prepared for it
 PIECES = 24  # other results of one model: curves for several sets of models; distributions, routes
+SILENCE = 0.4  # seconds of a solve before it tells what it has so far: finer steps take about as long again, or longer
+WHILE = 0.25  # the most seconds of a solve that the page waits for while the slider moves
 FILES = ("traffic",)  # parameters that are paths: requests open no files
 
 Kept = TypeVar("Kept")
@@ -171,45 +165,33 @@ class Worker:
     def __init__(self, source: BinaryIO, sink: BinaryIO, memory: int) -> None:
         self.source, self.sink, self.memory = source, sink, memory
         self.sessions = Bounded(SESSIONS)
-        self.busy = False
-        # Every signal is written to this pipe, whoever handles it: a solve told to stop returns what it has so far.
-        self.bell = -1
-        if os.name == "posix":  # elsewhere a task is not asked to stop, its process is replaced
-            self.bell, ring = os.pipe()
-            os.set_blocking(self.bell, False)
-            os.set_blocking(ring, False)
-            signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+        self.busy = self.stopped = False
 
-    def interrupt(self, number: int, frame: FrameType | None) -> None:
+    def stop(self, number: int, frame: FrameType | None) -> None:
         """Stop the task at hand, if there is one."""
+        self.stopped = True  # a solve that is told to stop returns what it has so far
         if self.busy:
-            raise KeyboardInterrupt
-
-    def rang(self) -> bool:
-        """Return whether a signal came since this was asked last."""
-        try:
-            return self.bell >= 0 and bool(os.read(self.bell, 4096))
-        except BlockingIOError:
-            return False
+            signal.raise_signal(signal.SIGINT)
 
     def run(self) -> None:
         """Answer until stdin ends."""
-        signal.signal(signal.SIGINT, self.interrupt)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, self.stop)
         for line in self.source:
             about = json.loads(line)
             raw = self.source.read(about["size"])
-            self.rang()
-            status, body = STOPPED, b""
+            reply = stopped = STOPPED, as_json({"error": "the task was stopped"})
+            self.stopped = False
             try:
                 self.busy = True
-                status, body = self.answer(about, raw)
+                reply = self.answer(about, raw)
                 self.busy = False
             except KeyboardInterrupt:
                 self.busy = False
-            if self.rang():  # the result may be unfinished
+            if self.stopped:  # the result may be unfinished
                 self.sessions.pop(about["key"], None)
-                status = STOPPED
-            self.send(status, body if status != STOPPED else as_json({"error": "the task was stopped"}))
+                reply = stopped
+            self.send(*reply)
 
     def send(self, status: int, body: bytes) -> None:
         """Write a frame."""
@@ -237,9 +219,11 @@ class Worker:
         """Send the best plan so far, once a solve takes long."""
         if time.monotonic() - self.began >= SILENCE:
             body = so_far(plan)
-            self.busy = False  # a signal must not break the frame; the bell keeps it
+            self.busy = False  # a signal must not break the frame
             self.send(SO_FAR, body)
             self.busy = True
+            if self.stopped:
+                signal.raise_signal(signal.SIGINT)
 
 
 def limit_memory(most: int) -> None:
