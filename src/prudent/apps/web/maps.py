@@ -30,23 +30,12 @@ from prudent.results.plan import Plan
 if TYPE_CHECKING:
     from prudent.apps.web.worker import Session
 
-ROWS = 300
-"""The most states that a table shows."""
-
-RARE = 0.001
-"""Roads that fewer runs take are left out."""
-
-CELLS = 3600
-"""The most cells of a map of pairs."""
-
-HALFWAY = 0.6
-"""The remaining share of the budget with which a map of pairs opens: at the start, runs can be in few states."""
-
-PAIR = re.compile(r"\(([^(),]+), ([^(),]+)\)")
-"""A state that is a pair, as text: files hold pairs so."""
-
-STOPS = 120
-"""About the number of positions of a budget slider."""
+ROWS = 300  # the most states that a table shows
+RARE = 0.001  # roads that fewer runs take are left out
+CELLS = 3600  # the most cells of a map of pairs
+HALFWAY = 0.6  # the share of the budget that is left when such a map opens: at the start, runs can be in few states
+PAIR = re.compile(r"\(([^(),]+), ([^(),]+)\)")  # a state that is a pair, as text: files hold pairs so
+STOPS = 120  # about the number of positions of a budget slider
 
 
 def policy_map(session: "Session", plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:

@@ -25,29 +25,16 @@ from prudent.runtime.tables import csv_text, plain
 if TYPE_CHECKING:
     from prudent.apps.web.worker import Session
 
-ALPHA_MIN = 0.005
-"""The smallest alpha of the slider; one sweep serves every alpha from here on."""
-
 YARDSTICK, MEAN = "exact", "expected"
 """The method that the others are compared with, and the one that minimises the expected cost."""
 
-STEPS = 400
-"""The most steps that are shown of a run."""
-
-OUTCOMES = 12
-"""The most outcomes of an action that are listed, the likeliest first; the one that happened is always there."""
-
-BARS, ALL_BARS = 80, 800
-"""About the most bars of a distribution between its rare ends, and with them."""
-
-RARE = 1e-3
-"""The probability of each end."""
-
-LONG = 2**25
-"""States times levels above which no task looks at each pair of them: that takes many seconds."""
-
-SAMPLED = 25
-"""Points of the alpha curve where costs are rounded: each is a policy of its own to evaluate."""
+ALPHA_MIN = 0.005  # the smallest alpha of the slider; one sweep serves every alpha from here on
+SAMPLED = 25  # points of the alpha curve where costs are rounded: each is a policy of its own to evaluate
+BARS, ALL_BARS = 80, 800  # about the most bars of a distribution between its rare ends, and with them
+RARE = 1e-3  # the probability of each end
+STEPS = 400  # the most steps that are shown of a run
+OUTCOMES = 12  # the most outcomes that are listed of an action, the likeliest first; what happened is always there
+LONG = 2**25  # states times levels above which no task looks at each pair of them: that takes many seconds
 
 
 def played(plan: Plan, seed: int) -> dict[str, Any]:
@@ -242,7 +229,6 @@ class Task(NamedTuple):
     answer: Callable[["Session", dict[str, str]], bytes]
     asks: tuple[str, ...] = ()  # values of the query
     kind: str = "application/json"
-    is_file: bool = False
     slow: bool = False  # for the slow workers
 
 
@@ -258,11 +244,11 @@ TASKS: dict[str, Task] = {
     "frontier": Task(_frontier, ("alpha",), slow=True),
     "policy": Task(_policy, ("alpha", "relative_gap", "uncertainty", "left", "layer")),
     "play": Task(_play, ("alpha", "relative_gap", "uncertainty", "run")),
-    "plan.safetensors": Task(lambda *asked: content_of(_plan(*asked)), PLANNED, "application/octet-stream", True),
+    "plan.safetensors": Task(lambda *asked: content_of(_plan(*asked)), PLANNED, "application/octet-stream"),
     "decisions.csv": Task(
-        lambda *asked: _plan(*asked).decisions().to_csv().encode("utf-8", "backslashreplace"), PLANNED, CSV, True
+        lambda *asked: _plan(*asked).decisions().to_csv().encode("utf-8", "backslashreplace"), PLANNED, CSV
     ),
-    "distribution.csv": Task(_distribution, PLANNED, CSV, True),
-    "data.json": Task(_data, PLANNED, is_file=True),
+    "distribution.csv": Task(_distribution, PLANNED, CSV),
+    "data.json": Task(_data, PLANNED),
 }
-"""Every task by the name it has in the address."""
+"""Every task by the name it has in the address; one that is called like a file is downloaded as one."""
