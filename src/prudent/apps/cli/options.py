@@ -52,42 +52,43 @@ def _number(text: str, problem: str) -> float:
         raise PrudentError(problem) from None
 
 
-def _numbers(ctx: click.Context, param: click.Parameter, given: str | None) -> list[float] | None:
-    if given is None:
-        return None
+def _given(read: Callable[[str, str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """Return a callback that reads the text of an option, by its flag and that text, if it was given."""
+    return lambda ctx, param, text: None if text is None else read(param.opts[0], text)
+
+
+@_given
+def _numbers(name: str, text: str) -> list[float]:
     problem = "must be numbers with commas between them"
-    return [_number(text, f"{param.opts[0]} {text!r}: {problem}") for text in given.split(",")]
+    return [_number(each, f"{name} {each!r}: {problem}") for each in text.split(",")]
 
 
-def _uncertainty(ctx: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
-    if text is None or text == "own":
-        return text
-    return _number(text, f"--uncertainty {text}: must be a confidence, such as 0.95, or own")
+@_given
+def _uncertainty(name: str, text: str) -> float | str:
+    return text if text == "own" else _number(text, f"{name} {text}: must be a confidence, such as 0.95, or own")
 
 
-def _objective(ctx: click.Context, param: click.Parameter, text: str | None) -> "Objective | None":
-    if text is None:
-        return None
+@_given
+def _objective(name: str, text: str) -> "Objective":
     from prudent.methods.objectives import OBJECTIVES
 
-    name, colon, number = text.partition(":")
-    kind = next((each for each in OBJECTIVES.values() if each.word == name and (each.sought or not colon)), None)
+    word, colon, number = text.partition(":")
+    kind = next((each for each in OBJECTIVES.values() if each.word == word and (each.sought or not colon)), None)
     if kind is None:
         words = [f"{each.word}:{each.sought.upper()}" if each.sought else each.word for each in OBJECTIVES.values()]
-        raise PrudentError(f"--objective {text}: must be {', '.join(words[:-1])} or {words[-1]}")
-    problem = f"--objective {text}: must be followed by a number, as in {name}:90"
+        raise PrudentError(f"{name} {text}: must be {', '.join(words[:-1])} or {words[-1]}")
+    problem = f"{name} {text}: must be followed by a number, as in {word}:90"
     return kind(_number(number, problem)) if kind.sought else kind()  # type: ignore[call-arg]
 
 
 def _place(module: str, check: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """Return what refuses a path where nothing can be written, before anything is computed; it is loaded only then."""
 
-    def checked(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-        if path is not None:
-            getattr(import_module(module), check)(path)
+    def checked(name: str, path: str) -> str:
+        getattr(import_module(module), check)(path)
         return path
 
-    return checked
+    return _given(checked)
 
 
 def _methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
