@@ -117,8 +117,7 @@ def _network(session: "Session", plan: Plan, left: float) -> dict[str, Any]:
     """Show how often runs take each road, and the next road at a remaining budget from junctions that runs pass."""
     model, names = plan.model, [str(plan.model.state(index)) for index in range(plan.model.n_states)]
     place, roads = session.kept.get_or_make("places", lambda: _laid_out(session, names))
-    key = ("routes", plan.alpha, plan.step)
-    pairs, often = session.kept.get_or_make(key, lambda: ways_of(model).used(plan.visits().played))
+    pairs, often = ways_of(model).used(plan.visits().played)
     passed = np.zeros(model.n_states)
     passed[model.initial_state] = model.initial_probability
     np.add.at(passed, pairs[:, 1], often)
