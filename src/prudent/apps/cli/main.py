@@ -309,8 +309,7 @@ def completion(shell: str) -> None:
       eval "$(prudent completion bash)"
     """
     kind = get_completion_class(shell)
-    if kind is None:
-        raise PrudentError(f"there is no completion for {shell}")
+    assert kind is not None
     click.echo(kind(main, {}, "prudent", "_PRUDENT_COMPLETE").source())
 
 
