@@ -23,7 +23,8 @@ import asyncio
 import ipaddress
 import re
 import socket
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -155,25 +156,21 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self.timer = self.loop.call_later(self.seconds, self.look, state)
 
 
-def _refuses(*why: Any) -> Callable[[Request, Exception], Coroutine[Any, Any, Response]]:
-    """Return what answers a request that ended in an error; ``why`` is for errors that do not say it themselves."""
-
-    async def refuse(request: Request, error: Exception) -> Response:
-        no = error if isinstance(error, NoAnswer) else NoAnswer(*why)
-        return JSONResponse(no.content, no.status, {"Retry-After": "1"} if no.status == 503 else None)
-
-    return refuse
+async def refuse(otherwise: NoAnswer, request: Request, error: Exception) -> Response:
+    """Answer a request that ended in an error, with what to tell if the error does not say it."""
+    no = error if isinstance(error, NoAnswer) else otherwise
+    return JSONResponse(no.content, no.status, {"Retry-After": "1"} if no.status == 503 else None)
 
 
 def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None, address: str | None = None) -> Starlette:
     """Return the app for a server that listens at a host; it announces its address once the page is served."""
     server = Server(limits or ServerLimits(), address)
     hosts = allowed_hosts(host)
-    known = {
-        NoAnswer: _refuses(),
-        ClientDisconnect: _refuses(499, "the request was cancelled"),
-        404: _refuses(404, "there is no such page"),
-        405: _refuses(405, "this address does not take this kind of request"),
+    told = {
+        NoAnswer: NoAnswer(500, "there is no answer"),
+        ClientDisconnect: NoAnswer(499, "the request was cancelled"),
+        404: NoAnswer(404, "there is no such page"),
+        405: NoAnswer(405, "this address does not take this kind of request"),
     }
     app = Starlette(
         routes=[
@@ -186,7 +183,7 @@ def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None, addres
             Route("/api/{task}", server.ask),
         ],
         middleware=[Middleware(Guard, hosts=hosts, open_to_all=hosts != allowed_hosts("127.0.0.1"))],
-        exception_handlers=known,
+        exception_handlers={kind: partial(refuse, otherwise) for kind, otherwise in told.items()},
         lifespan=server.life,
     )
     app.state.server = server
