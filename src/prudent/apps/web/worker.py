@@ -162,9 +162,14 @@ class Worker:
         if self.busy:
             signal.raise_signal(signal.SIGINT)
 
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Take Ctrl-C where no solve takes it: at rest it is for the server, where the terminal sends it to all."""
+        if self.busy:
+            raise KeyboardInterrupt
+
     def run(self) -> None:
         """Answer until stdin ends."""
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, self.interrupt)
         signal.signal(signal.SIGTERM, self.stop)
         for line in self.source:
             about = json.loads(line)

@@ -54,8 +54,7 @@ class Answers:
     async def get(self, question: str, work: Work) -> bytes:
         """Return the answer to a question: kept, under way, or computed now."""
         if question in self.kept:
-            kept: bytes = self.kept.latest(question)
-            return kept
+            return bytes(self.kept.latest(question))
         if question not in self.open:
             this = self.open[question] = _UnderWay()
             this.work = asyncio.ensure_future(work(partial(self._hear, question, this)))
