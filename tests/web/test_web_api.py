@@ -117,22 +117,22 @@ def test_bars_are_fine_where_runs_are_and_rare_ends_do_not_matter():
 
 
 def test_a_sweep_for_every_alpha_gives_the_same_plans_at_once():
-    from prudent.apps.web.worker import Session
+    from prudent.apps.web.worker import Asked, Session
 
     model = prudent.domains.betting_game()
     session = Session(model, {}, 10**9)
-    session.plan(0.5, "exact")
+    session.plan(Asked(0.5))
     for alpha in np.geomspace(0.005, 1, 25).tolist():
         session.seconds = 100.0  # as if a solve took long
-        quick, own = session.plan(alpha, "exact", sure=False), prudent.solve(model, alpha)
+        quick, own = session.plan(Asked(alpha), sure=False), prudent.solve(model, alpha)
         assert not session.is_sure(quick)
         for name in ("cvar", "var", "expected", "status", "lower", "worst_case"):
             assert getattr(quick, name) == getattr(own, name)
         assert quick.upper == pytest.approx(own.upper, rel=1e-13)
         assert same_policy(quick.policy, own.policy)
-        sure = session.plan(alpha, "exact")
+        sure = session.plan(Asked(alpha))
         assert session.is_sure(sure) and sure.upper == own.upper
-        assert session.plan(alpha, "exact", sure=False) is sure
+        assert session.plan(Asked(alpha), sure=False) is sure
 
 
 def test_below_the_slider_alpha_is_solved_for_itself(get):

@@ -5,11 +5,10 @@ is worthwhile once for each installation: in an image, on the shared file system
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import prudent
-from prudent.kernels import cache_folder, compiler
+from prudent.kernels import compiler
 from prudent.runtime.progress import Progress
 
 LOOP = {
@@ -21,30 +20,22 @@ LOOP = {
 ODD = {"s": {"a": [(0.5, "t", 2**0.5), (0.5, "g", 3**0.5)]}, "t": {"a": [(0.5, "s", 1 / 3), (0.5, "g", 0.1)]}}
 """A model with costs that have no common step."""
 
-VERBS: dict[str, Callable[["prudent.SSP", "prudent.Plan"], object]] = {
-    "simulate": lambda model, plan: prudent.simulate(model, plan, episodes=100),
-    "visits": lambda model, plan: plan.visits(),
-    "explain": lambda model, plan: plan.explain(model.state(int(model.initial_state[0]))),
-    "chances": lambda model, plan: prudent.chances(model, [plan.var]),
-    "curve": lambda model, plan: prudent.curve(model),
-    "frontier": lambda model, plan: prudent.frontier(model, plan.alpha),
-    "rounded": lambda model, plan: prudent.solve(model, plan.alpha, step=2.5),
-    "expected": lambda model, plan: prudent.solve(model, plan.alpha, method="expected"),
-    "cvar-ev": lambda model, plan: prudent.solve(model, plan.alpha, method="cvar-ev"),
-    "check": lambda model, plan: prudent.check(model),
-}
+VERBS: tuple[Callable[["prudent.SSP", "prudent.Plan"], object], ...] = (
+    lambda model, plan: prudent.simulate(model, plan, episodes=100),
+    lambda model, plan: plan.visits(),
+    lambda model, plan: plan.explain(model.state(int(model.initial_state[0]))),
+    lambda model, plan: prudent.chances(model, [plan.var]),
+    lambda model, plan: prudent.curve(model),
+    lambda model, plan: prudent.frontier(model, plan.alpha),
+    lambda model, plan: prudent.solve(model, plan.alpha, step=2.5),
+    lambda model, plan: prudent.solve(model, plan.alpha, method="expected"),
+    lambda model, plan: prudent.solve(model, plan.alpha, method="cvar-ev"),
+    lambda model, plan: prudent.check(model),
+)
 """The tasks on small models and their plans."""
 
 TASKS = 8 + 3 * len(VERBS)
 """How many there are."""
-
-
-@dataclass(frozen=True)
-class Warmed:
-    """The time of a warm-up, and where the compiled kernels are."""
-
-    seconds: float  # compiling, or reading what was compiled before
-    folder: str  # where the compiled kernels are kept
 
 
 def walk(place: int) -> dict[int, list[tuple[float, int, float]]]:
@@ -61,13 +52,13 @@ def tasks() -> Iterator[Callable[[], object]]:
     for model in (*small, *large):
         plan = prudent.solve(model, 0.2, relative_gap=0.01)
         yield partial(prudent.evaluate, model, plan)
-        for verb in VERBS.values() if model in small else ():
+        for verb in VERBS if model in small else ():
             yield partial(verb, model, plan)
     yield lambda: prudent.search(3, walk, 0.2)
 
 
-def warm_up() -> Warmed:
-    """Compile the kernels for solving, evaluating and simulating models of all kinds; return where they are kept."""
+def warm_up() -> float:
+    """Compile the kernels for solving, evaluating and simulating models of all kinds; return the seconds it took."""
     before, tell = compiler.seconds, compiler.tell
     compiler.tell = lambda message: None  # the bar shows it
     try:
@@ -78,4 +69,4 @@ def warm_up() -> Warmed:
                 bar.at(done)
     finally:
         compiler.tell = tell
-    return Warmed(compiler.seconds - before, cache_folder())
+    return compiler.seconds - before

@@ -13,7 +13,7 @@ def worker():
     from prudent.apps.web.worker import Worker
 
     made = Worker.__new__(Worker)  # without its signals
-    made.sink, made.busy = io.BytesIO(), True
+    made.sink, made.busy, made.stopped = io.BytesIO(), True, False
     return made
 
 

@@ -7,7 +7,7 @@ Answers go to stdout, everything else to stderr.  Exit codes: 0 for an answer, 2
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
@@ -31,9 +31,6 @@ from prudent.methods.registry import with_grid
 from prudent.runtime.lines import for_stream
 from prudent.runtime.progress import announce, announce_if_long
 from prudent.runtime.ranks import launched, speaks
-
-if TYPE_CHECKING:
-    pass
 
 
 class Verbs(click.Group):
@@ -297,9 +294,9 @@ def warm_up() -> None:
       prudent warm-up
     """
     from prudent.apps.warm_up import warm_up
+    from prudent.kernels import cache_folder
 
-    done = warm_up()
-    say(f"ready: compiling took {done.seconds:.3g} s; the kernels are kept in {done.folder}")
+    say(f"ready: compiling took {warm_up():.3g} s; the kernels are kept in {cache_folder()}")
 
 
 @main.command()
@@ -312,8 +309,7 @@ def completion(shell: str) -> None:
       eval "$(prudent completion bash)"
     """
     kind = get_completion_class(shell)
-    if kind is None:
-        raise PrudentError(f"there is no completion for {shell}")
+    assert kind is not None
     click.echo(kind(main, {}, "prudent", "_PRUDENT_COMPLETE").source())
 
 

@@ -52,46 +52,52 @@ def _number(text: str, problem: str) -> float:
         raise PrudentError(problem) from None
 
 
-def _numbers(ctx: click.Context, param: click.Parameter, given: str | None) -> list[float] | None:
-    if given is None:
-        return None
+def _given(read: Callable[[str, str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """Return a callback that reads the text of an option, by its flag and that text, if it was given."""
+    return lambda ctx, param, text: None if text is None else read(param.opts[0], text)
+
+
+@_given
+def _numbers(name: str, text: str) -> list[float]:
     problem = "must be numbers with commas between them"
-    return [_number(text, f"{param.opts[0]} {text!r}: {problem}") for text in given.split(",")]
+    return [_number(each, f"{name} {each!r}: {problem}") for each in text.split(",")]
 
 
-def _uncertainty(ctx: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
-    if text is None or text == "own":
-        return text
-    return _number(text, f"--uncertainty {text}: must be a confidence, such as 0.95, or own")
+@_given
+def _uncertainty(name: str, text: str) -> float | str:
+    return text if text == "own" else _number(text, f"{name} {text}: must be a confidence, such as 0.95, or own")
 
 
-def _objective(ctx: click.Context, param: click.Parameter, text: str | None) -> "Objective | None":
-    if text is None:
-        return None
+@_given
+def _objective(name: str, text: str) -> "Objective":
     from prudent.methods.objectives import OBJECTIVES
 
-    name, colon, number = text.partition(":")
-    kind = next((each for each in OBJECTIVES.values() if each.word == name and (each.sought or not colon)), None)
+    word, colon, number = text.partition(":")
+    kind = next((each for each in OBJECTIVES.values() if each.word == word and (each.sought or not colon)), None)
     if kind is None:
         words = [f"{each.word}:{each.sought.upper()}" if each.sought else each.word for each in OBJECTIVES.values()]
-        raise PrudentError(f"--objective {text}: must be {', '.join(words[:-1])} or {words[-1]}")
-    problem = f"--objective {text}: must be followed by a number, as in {name}:90"
+        raise PrudentError(f"{name} {text}: must be {', '.join(words[:-1])} or {words[-1]}")
+    problem = f"{name} {text}: must be followed by a number, as in {word}:90"
     return kind(_number(number, problem)) if kind.sought else kind()  # type: ignore[call-arg]
 
 
 def _place(module: str, check: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """Return what refuses a path where nothing can be written, before anything is computed; it is loaded only then."""
 
-    def checked(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-        if path is not None:
-            getattr(import_module(module), check)(path)
+    def checked(name: str, path: str) -> str:
+        getattr(import_module(module), check)(path)
         return path
 
-    return checked
+    return _given(checked)
 
 
 def _methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     return [name for name in METHODS if name.startswith(incomplete)]
+
+
+def _option(text: str, kind: Any = None, **more: Any) -> dict[str, Any]:
+    """Return an option of the command: its help, its type, and what else click is told of it."""
+    return {"help": text, "type": kind, **more}
 
 
 REAL, WHOLE = _reader(float, "float"), _reader(int, "integer")
@@ -101,142 +107,116 @@ COLUMNS = ("episode", "state", "action", "next_state", "cost", "count")
 
 TABLE: dict[str, dict[str, Any]] = {
     # what MODEL is
-    "settings": {
-        "flag": "--set", "multiple": True, "metavar": "KEY=VALUE", "help": "A parameter of the domain; repeatable.",
-    },
-    "asked": {
-        "flag": "--property", "metavar": "TEXT",
-        "help": 'The goals and costs of a file: R{"cost"}min=? [F "goal"], or the name of a property in it, or '
+    "settings": _option("A parameter of the domain; repeatable.", flag="--set", multiple=True, metavar="KEY=VALUE"),
+    "asked": _option(
+        'The goals and costs of a file: R{"cost"}min=? [F "goal"], or the name of a property in it, or '
         "FILE.props:NAME for one in a file of properties.",
-    },
-    "constants": {
-        "flag": "--const", "multiple": True, "metavar": "NAME=VALUE",
-        "help": "Values of undefined constants: N=3,p=0.25; repeatable.",
-    },
-    "initial": {
-        "metavar": "STATE",
-        "help": "The initial state.  [default: that of the file; if there are several, each with equal probability]",
-    },
-    "problem": {"type": FILE, "metavar": "FILE", "help": "The problem file, if MODEL is a PPDDL domain."},
-    "dead_end_cost": {"type": REAL, "help": "Cost of getting stuck in a state from which no goal can be reached."},
-    "goal": {
-        "type": click.Choice(["sure", "likeliest"]), "default": "sure",
-        "help": "sure: plans reach a goal with probability 1; likeliest: with the highest possible probability, and "
+        flag="--property",
+        metavar="TEXT",
+    ),
+    "constants": _option(
+        "Values of undefined constants: N=3,p=0.25; repeatable.", flag="--const", multiple=True, metavar="NAME=VALUE"
+    ),
+    "initial": _option(
+        "The initial state.  [default: that of the file; if there are several, each with equal probability]",
+        metavar="STATE",
+    ),
+    "problem": _option("The problem file, if MODEL is a PPDDL domain.", FILE),
+    "dead_end_cost": _option("Cost of getting stuck in a state from which no goal can be reached.", REAL),
+    "goal": _option(
+        "sure: plans reach a goal with probability 1; likeliest: with the highest possible probability, and "
         "--dead-end-cost is the cost of a run that does not reach a goal.",
-    },
-    "horizon": {"type": WHOLE, "help": "End every run after this many actions."},
-    "horizon_cost": {"type": REAL, "help": "Cost of not reaching a goal within the horizon."},
+        click.Choice(["sure", "likeliest"]),
+        default="sure",
+    ),
+    "horizon": _option("End every run after this many actions.", WHOLE),
+    "horizon_cost": _option("Cost of not reaching a goal within the horizon.", REAL),
     # what to plan for
-    "alpha": {"type": REAL, "required": True, "help": "The worst fraction of runs, above 0 and at most 1."},
-    "alphas": {
-        "metavar": "A,B,...", "callback": _numbers, "help": "Print these, in this order.  [default: round ones]",
-    },
-    "alpha_min": {"type": REAL, "default": 0.01, "show_default": True, "help": "The smallest alpha."},
-    "budgets": {
-        "metavar": "A,B,...", "callback": _numbers, "required": True,
-        "help": "Budgets for the total cost, in any order.",
-    },
-    "worst": {"is_flag": True, "help": "The lowest probability over all policies, instead of the highest."},
-    "slack": {
-        "type": REAL,
-        "help": "Minimise the expected cost with a CVaR above the optimum by at most this fraction: 0.01 for 1%.",
-    },
-    "absolute_slack": {"type": REAL, "help": "As --slack, in the units of the costs."},
-    "max_cvar": {"type": REAL, "help": "Minimise the expected cost with a CVaR of at most this."},
-    "randomise": {
-        "is_flag": True,
-        "help": "With --slack, --absolute-slack or --max-cvar: allow a plan that draws one of two policies.",
-    },
-    "objective": {
-        "metavar": "WHAT", "callback": _objective,
-        "help": "Minimise this instead of CVaR: var, worst-case, exceed:BUDGET (probability of a cost above it), "
+    "alpha": _option("The worst fraction of runs, above 0 and at most 1.", REAL, required=True),
+    "alphas": _option("Print these, in this order.  [default: round ones]", metavar="A,B,...", callback=_numbers),
+    "alpha_min": _option("The smallest alpha.", REAL, default=0.01, show_default=True),
+    "budgets": _option(
+        "Budgets for the total cost, in any order.", metavar="A,B,...", callback=_numbers, required=True
+    ),
+    "worst": _option("The lowest probability over all policies, instead of the highest.", is_flag=True),
+    "slack": _option(
+        "Minimise the expected cost with a CVaR above the optimum by at most this fraction: 0.01 for 1%.", REAL
+    ),
+    "absolute_slack": _option("As --slack, in the units of the costs.", REAL),
+    "max_cvar": _option("Minimise the expected cost with a CVaR of at most this.", REAL),
+    "randomise": _option(
+        "With --slack, --absolute-slack or --max-cvar: allow a plan that draws one of two policies.", is_flag=True
+    ),
+    "objective": _option(
+        "Minimise this instead of CVaR: var, worst-case, exceed:BUDGET (probability of a cost above it), "
         "excess:BUDGET (expected excess over it) or mean+cvar:WEIGHT.",
-    },
-    "uncertainty": {
-        "metavar": "LEVEL", "callback": _uncertainty,
-        "help": "Consider the worst of a set of models: a confidence, such as 0.95, if MODEL has counts; or own, for "
+        metavar="WHAT",
+        callback=_objective,
+    ),
+    "uncertainty": _option(
+        "Consider the worst of a set of models: a confidence, such as 0.95, if MODEL has counts; or own, for "
         "the low and high in its file.",
-    },
+        metavar="LEVEL",
+        callback=_uncertainty,
+    ),
     # how to plan
-    "method": {
-        "default": "exact", "show_default": True, "metavar": "METHOD", "shell_complete": _methods,
-        "help": f"How to plan: {', '.join(METHODS)}.",
-    },
-    "methods": {"metavar": "A,B,...", "help": f"The methods, in this order.  [default: {','.join(METHODS)}]"},
-    "points": {
-        "type": WHOLE, "help": "Grid points of cvar-wc and cvar-ev.  [default: 30; deep-sea-treasure: 80]",
-    },
-    "gap": {
-        "type": REAL, "help": "The largest gap between the bounds on the optimal value; 0 requires the optimum.",
-    },
-    "relative_gap": {
-        "type": REAL,
-        "help": "The same, relative to the optimal value.  [default: 0 if the model is small enough, else 0.001]",
-    },
-    "tolerance": {
-        "type": REAL, "default": 5e-3, "show_default": True,
-        "help": "The largest gap, as a share of the range of the expected cost.",
-    },
-    "most": {"type": WHOLE, "default": 100, "show_default": True, "help": "The most weights of CVaR to try."},
-    "blind": {"is_flag": True, "help": "Use no heuristic; PPDDL files have one."},
-    "fallback": {"type": REAL, "metavar": "PRICE", "help": "Cost of ending a run that leaves the explored part."},
-    "step": {"type": REAL, "help": "Round the costs to multiples of this."},
-    "memory": {
-        "metavar": "BYTES", "help": "The memory limit for tables, such as 2GB.  [default: 80% of the free memory]",
-    },
-    "time_limit": {"type": REAL, "metavar": "SECONDS", "help": "Stop after this time."},
-    "threads": {
-        "type": WHOLE, "help": "The number of threads; the result does not depend on it.  [default: all cores]",
-    },
-    "device": {
-        "type": click.Choice(["cpu", "gpu"]), "default": "cpu", "show_default": True,
-        "help": "gpu: an NVIDIA GPU (needs CuPy, extra gpu); prudent check reports whether it is faster.",
-    },
-    "checkpoint": {
-        "type": FILE, "metavar": "FILE",
-        "help": "Save the progress of a long solve here; the same command resumes from it.",
-    },
-    "workers": {
-        "type": WHOLE,
-        "help": "The number of processes; 1 starts none.  [default: one for each core; on a GPU 1]",
-    },
+    "method": _option(
+        f"How to plan: {', '.join(METHODS)}.",
+        default="exact",
+        show_default=True,
+        metavar="METHOD",
+        shell_complete=_methods,
+    ),
+    "methods": _option(f"The methods, in this order.  [default: {','.join(METHODS)}]", metavar="A,B,..."),
+    "points": _option("Grid points of cvar-wc and cvar-ev.  [default: 30; deep-sea-treasure: 80]", WHOLE),
+    "gap": _option("The largest gap between the bounds on the optimal value; 0 requires the optimum.", REAL),
+    "relative_gap": _option(
+        "The same, relative to the optimal value.  [default: 0 if the model is small enough, else 0.001]", REAL
+    ),
+    "tolerance": _option(
+        "The largest gap, as a share of the range of the expected cost.", REAL, default=5e-3, show_default=True
+    ),
+    "most": _option("The most weights of CVaR to try.", WHOLE, default=100, show_default=True),
+    "blind": _option("Use no heuristic; PPDDL files have one.", is_flag=True),
+    "fallback": _option("Cost of ending a run that leaves the explored part.", REAL, metavar="PRICE"),
+    "step": _option("Round the costs to multiples of this.", REAL),
+    "memory": _option("The memory limit for tables, such as 2GB.  [default: 80% of the free memory]", metavar="BYTES"),
+    "time_limit": _option("Stop after this time.", REAL, metavar="SECONDS"),
+    "threads": _option("The number of threads; the result does not depend on it.  [default: all cores]", WHOLE),
+    "device": _option(
+        "gpu: an NVIDIA GPU (needs CuPy, extra gpu); prudent check reports whether it is faster.",
+        click.Choice(["cpu", "gpu"]),
+        default="cpu",
+        show_default=True,
+    ),
+    "checkpoint": _option("Save the progress of a long solve here; the same command resumes from it.", FILE),
+    "workers": _option("The number of processes; 1 starts none.  [default: one for each core; on a GPU 1]", WHOLE),
     # runs and samples
-    "episodes": {"type": WHOLE, "default": 20_000, "show_default": True, "help": "The number of runs."},
-    "samples": {"type": WHOLE, "default": 1000, "show_default": True, "help": "The number of models to draw."},
-    "seed": {"type": WHOLE, "default": 0, "show_default": True, "help": "The seed of the random numbers."},
-    "paths": {"type": WHOLE, "default": 0, "help": "The number of runs to print step by step."},
-    "columns": {
-        "flag": "--column", "multiple": True, "metavar": "MEANING=NAME",
-        "help": f"The name of a column in LOG: {', '.join(COLUMNS)}; repeatable.",
-    },
-    "seldom": {
-        "type": WHOLE, "default": 10, "show_default": True, "help": "List actions seen fewer times than this.",
-    },
+    "episodes": _option("The number of runs.", WHOLE, default=20_000, show_default=True),
+    "samples": _option("The number of models to draw.", WHOLE, default=1000, show_default=True),
+    "seed": _option("The seed of the random numbers.", WHOLE, default=0, show_default=True),
+    "paths": _option("The number of runs to print step by step.", WHOLE, default=0),
+    "columns": _option(
+        f"The name of a column in LOG: {', '.join(COLUMNS)}; repeatable.",
+        flag="--column",
+        multiple=True,
+        metavar="MEANING=NAME",
+    ),
+    "seldom": _option("List actions seen fewer times than this.", WHOLE, default=10, show_default=True),
     # what to write and print
-    "decisions": {"is_flag": True, "help": "Print the plan as a table: state, cost so far, action."},
-    "decisions_csv": {
-        "type": FILE, "metavar": "FILE", "callback": _place("prudent.results.decisions", "check_csv_path"),
-        "help": "Write that table (.csv).",
-    },
-    "save": {
-        "type": FILE, "metavar": "PLAN", "callback": _place("prudent.io.formats", "check_plan_path"),
-        "help": "Write the plan (.safetensors).",
-    },
-    "save_model": {
-        "type": FILE, "metavar": "FILE",
-        "help": "Write the explored part of the model, to which the plan belongs.",
-    },
-    "keep": {
-        "type": FILE, "metavar": "FILE",
-        "help": "Add each row to this file (.jsonl); the same command resumes from it.",
-    },
-    "csv": {
-        "type": FILE, "metavar": "FILE", "callback": _place("prudent.results.study", "check_csv_path"),
-        "help": "Write the table (.csv).",
-    },
-    "plot": {"type": FILE, "metavar": "FILE", "callback": _place("prudent.plot.canvas", "check_picture_path")},
-    "as_json": {"flag": "--json", "is_flag": True, "help": "Print one JSON object and nothing else."},
-}  # fmt: skip
+    "decisions": _option("Print the plan as a table: state, cost so far, action.", is_flag=True),
+    "decisions_csv": _option(
+        "Write that table (.csv).", FILE, callback=_place("prudent.results.decisions", "check_csv_path")
+    ),
+    "save": _option(
+        "Write the plan (.safetensors).", FILE, metavar="PLAN", callback=_place("prudent.io.formats", "check_plan_path")
+    ),
+    "save_model": _option("Write the explored part of the model, to which the plan belongs.", FILE),
+    "keep": _option("Add each row to this file (.jsonl); the same command resumes from it.", FILE),
+    "csv": _option("Write the table (.csv).", FILE, callback=_place("prudent.results.study", "check_csv_path")),
+    "plot": _option("", FILE, callback=_place("prudent.plot.canvas", "check_picture_path")),
+    "as_json": _option("Print one JSON object and nothing else.", flag="--json", is_flag=True),
+}
 """Every option by the name of its parameter."""
 
 

@@ -160,7 +160,7 @@ class Server:
         work = self.answers.get(question, lambda hear: crew.run(about, raw, hear))
         body = await _unless_gone(request.receive, work)
         headers = {"Cache-Control": "no-store"}
-        if TASKS[task].is_file:
+        if "." in task:
             headers["Content-Disposition"] = f'attachment; filename="{task}"'
         return Response(body, media_type=TASKS[task].kind, headers=headers)
 
@@ -184,16 +184,15 @@ async def _unless_gone(receive: Receive, work: Coroutine[Any, Any, bytes]) -> by
     async def gone() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-
-    answer, hung_up = asyncio.ensure_future(work), asyncio.ensure_future(gone())
-    try:
-        await asyncio.wait({answer, hung_up}, return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            raise ClientDisconnect
-        return answer.result()
-    finally:
         answer.cancel()
-        hung_up.cancel()
+
+    answer, watch = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    try:
+        return await answer
+    except asyncio.CancelledError:
+        raise ClientDisconnect from None
+    finally:
+        watch.cancel()
 
 
 async def _body(request: Request, most: int) -> bytes | None:

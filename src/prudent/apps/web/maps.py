@@ -30,23 +30,12 @@ from prudent.results.plan import Plan
 if TYPE_CHECKING:
     from prudent.apps.web.worker import Session
 
-ROWS = 300
-"""The most states that a table shows."""
-
-RARE = 0.001
-"""Roads that fewer runs take are left out."""
-
-CELLS = 3600
-"""The most cells of a map of pairs."""
-
-HALFWAY = 0.6
-"""The remaining share of the budget with which a map of pairs opens: at the start, runs can be in few states."""
-
-PAIR = re.compile(r"\(([^(),]+), ([^(),]+)\)")
-"""A state that is a pair, as text: files hold pairs so."""
-
-STOPS = 120
-"""About the number of positions of a budget slider."""
+ROWS = 300  # the most states that a table shows
+RARE = 0.001  # roads that fewer runs take are left out
+CELLS = 3600  # the most cells of a map of pairs
+HALFWAY = 0.6  # the share of the budget that is left when such a map opens: at the start, runs can be in few states
+PAIR = re.compile(r"\(([^(),]+), ([^(),]+)\)")  # a state that is a pair, as text: files hold pairs so
+STOPS = 120  # about the number of positions of a budget slider
 
 
 def policy_map(session: "Session", plan: Plan, left: float | None, layer: str | None) -> dict[str, Any]:
@@ -128,8 +117,7 @@ def _network(session: "Session", plan: Plan, left: float) -> dict[str, Any]:
     """Show how often runs take each road, and the next road at a remaining budget from junctions that runs pass."""
     model, names = plan.model, [str(plan.model.state(index)) for index in range(plan.model.n_states)]
     place, roads = session.kept.get_or_make("places", lambda: _laid_out(session, names))
-    key = ("routes", plan.alpha, plan.step)
-    pairs, often = session.kept.get_or_make(key, lambda: ways_of(model, plan.visits().played))
+    pairs, often = ways_of(model, plan.visits().played)
     passed = np.zeros(model.n_states)
     passed[model.initial_state] = model.initial_probability
     np.add.at(passed, pairs[:, 1], often)

@@ -23,7 +23,8 @@ import asyncio
 import ipaddress
 import re
 import socket
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -32,7 +33,7 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from prudent.apps.web.app import Server, ServerLimits
@@ -85,26 +86,16 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 class Guard:
-    """Middleware: refuse strange hosts, other sites and long queries; add the headers."""
+    """Middleware: refuse strange hosts, other sites and long queries."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], open_to_all: bool) -> None:
         self.app, self.hosts, self.open_to_all = app, frozenset(hosts), open_to_all
-        self.headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it here."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], *self.headers]}
-            await send(message)
-
-        wrong = self._wrong(scope)
+        wrong = self._wrong(scope) if scope["type"] == "http" else None
         answer = self.app if wrong is None else JSONResponse({"error": wrong[1]}, wrong[0])
-        await answer(scope, receive, guarded)
+        await answer(scope, receive, send)
 
     def _wrong(self, scope: Scope) -> tuple[int, str] | None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
@@ -165,25 +156,21 @@ class Connection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
             self.timer = self.loop.call_later(self.seconds, self.look, state)
 
 
-def _refuses(*why: Any) -> Callable[[Request, Exception], Coroutine[Any, Any, Response]]:
-    """Return what answers a request that ended in an error; ``why`` is for errors that do not say it themselves."""
-
-    async def refuse(request: Request, error: Exception) -> Response:
-        no = error if isinstance(error, NoAnswer) else NoAnswer(*why)
-        return JSONResponse(no.content, no.status, {"Retry-After": "1"} if no.status == 503 else None)
-
-    return refuse
+async def refuse(otherwise: NoAnswer, request: Request, error: Exception) -> Response:
+    """Answer a request that ended in an error, with what to tell if the error does not say it."""
+    no = error if isinstance(error, NoAnswer) else otherwise
+    return JSONResponse(no.content, no.status, {"Retry-After": "1"} if no.status == 503 else None)
 
 
 def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None, address: str | None = None) -> Starlette:
     """Return the app for a server that listens at a host; it announces its address once the page is served."""
     server = Server(limits or ServerLimits(), address)
     hosts = allowed_hosts(host)
-    known = {
-        NoAnswer: _refuses(),
-        ClientDisconnect: _refuses(499, "the request was cancelled"),
-        404: _refuses(404, "there is no such page"),
-        405: _refuses(405, "this address does not take this kind of request"),
+    told = {
+        NoAnswer: NoAnswer(500, "there is no answer"),
+        ClientDisconnect: NoAnswer(499, "the request was cancelled"),
+        404: NoAnswer(404, "there is no such page"),
+        405: NoAnswer(405, "this address does not take this kind of request"),
     }
     app = Starlette(
         routes=[
@@ -196,7 +183,7 @@ def make_app(host: str = "127.0.0.1", limits: ServerLimits | None = None, addres
             Route("/api/{task}", server.ask),
         ],
         middleware=[Middleware(Guard, hosts=hosts, open_to_all=hosts != allowed_hosts("127.0.0.1"))],
-        exception_handlers=known,
+        exception_handlers={kind: partial(refuse, otherwise) for kind, otherwise in told.items()},
         lifespan=server.life,
     )
     app.state.server = server
@@ -210,6 +197,7 @@ def make_config(app: ASGIApp) -> uvicorn.Config:
         http=Connection,
         log_level="warning",
         server_header=False,
+        headers=list(HEADERS.items()),
         timeout_keep_alive=20,
         timeout_graceful_shutdown=2,
         backlog=ACCEPTED,

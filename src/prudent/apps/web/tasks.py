@@ -25,29 +25,25 @@ from prudent.runtime.tables import csv_text, plain
 if TYPE_CHECKING:
     from prudent.apps.web.worker import Session
 
-ALPHA_MIN = 0.005
-"""The smallest alpha of the slider; one sweep serves every alpha from here on."""
-
 YARDSTICK, MEAN = "exact", "expected"
 """The method that the others are compared with, and the one that minimises the expected cost."""
 
-STEPS = 400
-"""The most steps that are shown of a run."""
+ALPHA_MIN = 0.005  # the smallest alpha of the slider; one sweep serves every alpha from here on
+SAMPLED = 25  # points of the alpha curve where costs are rounded: each is a policy of its own to evaluate
+BARS, ALL_BARS = 80, 800  # about the most bars of a distribution between its rare ends, and with them
+RARE = 1e-3  # the probability of each end
+STEPS = 400  # the most steps that are shown of a run
+OUTCOMES = 12  # the most outcomes that are listed of an action, the likeliest first; what happened is always there
+LONG = 2**25  # states times levels above which no task looks at each pair of them: that takes many seconds
 
-OUTCOMES = 12
-"""The most outcomes of an action that are listed, the likeliest first; the one that happened is always there."""
 
-BARS, ALL_BARS = 80, 800
-"""About the most bars of a distribution between its rare ends, and with them."""
+class Asked(NamedTuple):
+    """Which plan a request asks for."""
 
-RARE = 1e-3
-"""The probability of each end."""
-
-LONG = 2**25
-"""States times levels above which no task looks at each pair of them: that takes many seconds."""
-
-SAMPLED = 25
-"""Points of the alpha curve where costs are rounded: each is a policy of its own to evaluate."""
+    alpha: float
+    method: str = YARDSTICK
+    relative_gap: float | None = None
+    uncertainty: float | str | None = None
 
 
 def played(plan: Plan, seed: int) -> dict[str, Any]:
@@ -131,16 +127,18 @@ def _read(values: dict[str, str], name: str, default: str | None = None) -> Any:
         return text
 
 
-def _plan(session: "Session", values: dict[str, str], *, sure: bool = True) -> Plan:
-    gap, uncertainty = _read(values, "relative_gap"), _read(values, "uncertainty")
+def _asked(values: dict[str, str]) -> Asked:
+    """Return which plan a request asks for; only the yardstick is for a gap, and for a set of models."""
     method = chosen(values.get("method", YARDSTICK))[0]
-    return session.plan(check_alpha(_read(values, "alpha", "")), method, gap, uncertainty, sure=sure)
+    more = [_read(values, name) for name in ("relative_gap", "uncertainty")] if method == YARDSTICK else []
+    return Asked(check_alpha(_read(values, "alpha", "")), method, *more)
 
 
 def _solve(session: "Session", values: dict[str, str]) -> bytes:
-    plan = _plan(session, values, sure=values.get("sure") == "1")
+    asked = _asked(values)
+    plan = session.plan(asked, sure=values.get("sure") == "1")
     told = {"refining": False, "refines": session.refines(plan), "sure": session.is_sure(plan)}
-    return as_json({**_answer(plan, lambda: session.distribution(plan, _read(values, "uncertainty"))), **told})
+    return as_json({**_answer(plan, lambda: session.distribution(plan, asked)), **told})
 
 
 def _answer(plan: Plan, follow: Callable[[], Distribution]) -> dict[str, Any]:
@@ -199,7 +197,7 @@ def _frontier(session: "Session", values: dict[str, str]) -> bytes:
 
 
 def _policy(session: "Session", values: dict[str, str]) -> bytes:
-    plan = _plan(session, values, sure=False)
+    plan = session.plan(_asked(values), sure=False)
     left = _read(values, "left")
     if isinstance(left, str) or (left is not None and not math.isfinite(left)):
         raise PrudentError(f"left is {values['left']!r}; it must be a number")
@@ -210,7 +208,7 @@ def _play(session: "Session", values: dict[str, str]) -> bytes:
     text = values.get("run", "0")
     if not text.isdecimal() or len(text) > 9:
         raise PrudentError(f"run is {text!r}; it must be a whole number, the seed of a run")
-    plan = _plan(session, values, sure=False)
+    plan = session.plan(_asked(values), sure=False)
     if plan.policy.prepared.n_states * plan.policy.level > LONG:
         raise PrudentError(
             f"a run compares actions at every budget, which takes too long for the page at steps of {plan.step:g}; "
@@ -219,16 +217,21 @@ def _play(session: "Session", values: dict[str, str]) -> bytes:
     return as_json(played(plan, int(text)))
 
 
+def _decisions(session: "Session", values: dict[str, str]) -> bytes:
+    return session.plan(_asked(values)).decisions().to_csv().encode("utf-8", "backslashreplace")
+
+
 def _distribution(session: "Session", values: dict[str, str]) -> bytes:
-    result = session.distribution(_plan(session, values), _read(values, "uncertainty"))
+    asked = _asked(values)
+    result = session.distribution(session.plan(asked), asked)
     rows = zip(result.values.tolist(), result.probabilities.tolist(), strict=True)
     return csv_text(("value", "probability"), rows).encode()
 
 
 def _data(session: "Session", values: dict[str, str]) -> bytes:
-    plan = _plan(session, values)
-    result = session.distribution(plan, _read(values, "uncertainty"))
-    return as_json({**plan.to_dict(), "distribution": result.to_dict(plan.alpha)})
+    asked = _asked(values)
+    plan = session.plan(asked)
+    return as_json({**plan.to_dict(), "distribution": session.distribution(plan, asked).to_dict(plan.alpha)})
 
 
 def as_json(content: Any) -> bytes:
@@ -242,14 +245,10 @@ class Task(NamedTuple):
     answer: Callable[["Session", dict[str, str]], bytes]
     asks: tuple[str, ...] = ()  # values of the query
     kind: str = "application/json"
-    is_file: bool = False
     slow: bool = False  # for the slow workers
 
 
-PLANNED = ("alpha", "method", "relative_gap", "uncertainty")
-"""The values of the query that make a plan."""
-
-CSV = "text/csv; charset=utf-8"
+PLANNED, CSV = Asked._fields, "text/csv; charset=utf-8"
 
 TASKS: dict[str, Task] = {
     "check": Task(lambda session, values: as_json(prudent.check(session.model).to_dict())),
@@ -258,11 +257,11 @@ TASKS: dict[str, Task] = {
     "frontier": Task(_frontier, ("alpha",), slow=True),
     "policy": Task(_policy, ("alpha", "relative_gap", "uncertainty", "left", "layer")),
     "play": Task(_play, ("alpha", "relative_gap", "uncertainty", "run")),
-    "plan.safetensors": Task(lambda *asked: content_of(_plan(*asked)), PLANNED, "application/octet-stream", True),
-    "decisions.csv": Task(
-        lambda *asked: _plan(*asked).decisions().to_csv().encode("utf-8", "backslashreplace"), PLANNED, CSV, True
+    "plan.safetensors": Task(
+        lambda session, values: content_of(session.plan(_asked(values))), PLANNED, "application/octet-stream"
     ),
-    "distribution.csv": Task(_distribution, PLANNED, CSV, True),
-    "data.json": Task(_data, PLANNED, is_file=True),
+    "decisions.csv": Task(_decisions, PLANNED, CSV),
+    "distribution.csv": Task(_distribution, PLANNED, CSV),
+    "data.json": Task(_data, PLANNED),
 }
-"""Every task by the name it has in the address."""
+"""Every task by the name it has in the address; one that is called like a file is downloaded as one."""

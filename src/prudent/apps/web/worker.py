@@ -1,8 +1,8 @@
 """A process that computes: frames in on stdin, frames out on stdout, one task at a time.
 
 A frame is a line of JSON and as many bytes as its ``size`` says.  Replies have a status of HTTP; a solve that takes
-long sends what it has so far before its answer.  SIGINT stops the task at hand, as Ctrl-C stops the command, and leaves
-what is kept in place; the process ends with its stdin.
+long sends what it has so far before its answer.  SIGTERM stops the task at hand, as Ctrl-C stops the command, and
+leaves what is kept in place; on Windows it ends the process, which is replaced.  The process ends with its stdin.
 
 A worker keeps a session for each of its latest models: the model, one sweep for every alpha, and the latest plans.
 """
@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any, BinaryIO, TypeVar
 
 import prudent
-from prudent.apps.web.tasks import ALPHA_MIN, TASKS, YARDSTICK, as_json, so_far
+from prudent.apps.web.tasks import ALPHA_MIN, TASKS, YARDSTICK, Asked, as_json, so_far
 from prudent.domains.registry import make
 from prudent.engine.cost_step import find_lattice
 from prudent.errors import ModelError, PrudentError
@@ -37,17 +37,11 @@ from prudent.runtime.limits import cores
 SO_FAR, ANSWERED, REFUSED, STOPPED, FAILED = 102, 200, 400, 499, 500
 """What a reply says; only the first is followed by another."""
 
-SESSIONS = 4
-"""The most models that a worker keeps, with their sweeps."""
-
-SILENCE = 0.4
-"""Seconds of a solve before it reports what it has so far: finer steps then take about as long again, or longer."""
-
-WHILE = 0.25
-"""The most seconds of a solve that the page waits for while the slider moves."""
-
+SESSIONS = 4  # the most models that a worker keeps, with their sweeps
 PLANS = 3  # of one model, kept by a worker; each holds the model as it was prepared for it
-PIECES = 24  # other results of one model: curves for several sets of models; distributions, routes
+PIECES = 24  # other results of one model: curves for several sets of models; distributions
+SILENCE = 0.4  # seconds of a solve before it tells what it has so far: finer steps take about as long again, or longer
+WHILE = 0.25  # the most seconds of a solve that the page waits for while the slider moves
 FILES = ("traffic",)  # parameters that are paths: requests open no files
 
 Kept = TypeVar("Kept")
@@ -108,37 +102,27 @@ class Session:
         """Whether costs have no common step, or too fine a one."""
         return find_lattice(self.model.cost) is None or bool(self.curve().notes)
 
-    def plan(
-        self,
-        alpha: float,
-        method: str,
-        relative_gap: float | None = None,
-        uncertainty: float | str | None = None,
-        *,
-        sure: bool = True,
-    ) -> Plan:
-        """Return the plan for an alpha; only the yardstick depends on the gap, and on the set of models it is for.
+    def plan(self, asked: Asked, *, sure: bool = True) -> Plan:
+        """Return the plan that is asked for.
 
         With ``sure`` it is what :func:`prudent.solve` returns, digit for digit.  Otherwise, if solving takes a while,
         it comes from the sweep that serves every alpha: the same policy and numbers, except for the last digits of the
         bounds, which cover the rounding errors of a longer sweep.
         """
-        key = (method, alpha, *((relative_gap, uncertainty) if method == YARDSTICK else (None, None)))
-        usual = method == YARDSTICK and relative_gap is None and uncertainty is None and alpha >= ALPHA_MIN
-        if usual and not sure and key not in self.plans and self.seconds > WHILE and not self.rounded:
-            return self.swept.get_or_make(alpha, lambda: self.curve().plan(alpha))
-        return self.plans.get_or_make(key, lambda: self._solve(*key))
+        quick = not sure and asked == Asked(asked.alpha) and asked.alpha >= ALPHA_MIN and self.seconds > WHILE
+        if quick and asked not in self.plans and not self.rounded:
+            return self.swept.get_or_make(asked.alpha, lambda: self.curve().plan(asked.alpha))
+        return self.plans.get_or_make(asked, lambda: self._solve(asked))
 
     def is_sure(self, plan: Plan) -> bool:
         """Return whether a plan comes from a solve of its own."""
         return any(each is plan for each in self.plans.values())
 
-    def _solve(self, method: str, alpha: float, relative_gap: float | None, uncertainty: float | str | None) -> Plan:
-        asked: dict[str, Any] = {"method": method, "relative_gap": relative_gap, "uncertainty": uncertainty}
-        plan = solve_aloud(self.model, alpha, self.tell, **asked, **self.options)
+    def _solve(self, asked: Asked) -> Plan:
+        plan = solve_aloud(self.model, tell=self.tell, **asked._asdict(), **self.options)
         if plan.status == "interrupted":
             raise KeyboardInterrupt
-        if method == YARDSTICK and uncertainty is None:
+        if asked.method == YARDSTICK and asked.uncertainty is None:
             self.seconds = 0.0 if plan.policy.prepared.scale.rounded else plan.seconds
         return plan
 
@@ -147,11 +131,10 @@ class Session:
         prepared = plan.policy.prepared
         return plan.method == YARDSTICK and (prepared.scale.rounded or not modest(prepared, ALPHA_MIN))
 
-    def distribution(self, plan: Plan, uncertainty: float | str | None = None) -> Distribution:
-        """Return the distribution of a plan's total cost; for method ``expected`` it is the same for every alpha."""
-        alpha = plan.alpha if METHODS[plan.method].for_alpha else None
-        key = ("distribution", plan.method, alpha, plan.step, uncertainty if plan.method == YARDSTICK else None)
-        return self.kept.get_or_make(key, plan.total_cost)
+    def distribution(self, plan: Plan, asked: Asked) -> Distribution:
+        """Return the distribution of a plan's total cost; for method ``expected`` one serves every alpha of a step."""
+        key = asked if METHODS[asked.method].for_alpha else asked.method
+        return self.kept.get_or_make(("distribution", key, plan.step), plan.total_cost)
 
 
 def open_session(about: dict[str, Any], raw: bytes, memory: int) -> Session:
@@ -171,45 +154,38 @@ class Worker:
     def __init__(self, source: BinaryIO, sink: BinaryIO, memory: int) -> None:
         self.source, self.sink, self.memory = source, sink, memory
         self.sessions = Bounded(SESSIONS)
-        self.busy = False
-        # Every signal is written to this pipe, whoever handles it: a solve told to stop returns what it has so far.
-        self.bell = -1
-        if os.name == "posix":  # elsewhere a task is not asked to stop, its process is replaced
-            self.bell, ring = os.pipe()
-            os.set_blocking(self.bell, False)
-            os.set_blocking(ring, False)
-            signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+        self.busy = self.stopped = False
+
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        """Stop the task at hand, if there is one."""
+        self.stopped = True  # a solve that is told to stop returns what it has so far
+        if self.busy:
+            signal.raise_signal(signal.SIGINT)
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Stop the task at hand, if there is one."""
+        """Take Ctrl-C where no solve takes it: at rest it is for the server, where the terminal sends it to all."""
         if self.busy:
             raise KeyboardInterrupt
-
-    def rang(self) -> bool:
-        """Return whether a signal came since this was asked last."""
-        try:
-            return self.bell >= 0 and bool(os.read(self.bell, 4096))
-        except BlockingIOError:
-            return False
 
     def run(self) -> None:
         """Answer until stdin ends."""
         signal.signal(signal.SIGINT, self.interrupt)
+        signal.signal(signal.SIGTERM, self.stop)
         for line in self.source:
             about = json.loads(line)
             raw = self.source.read(about["size"])
-            self.rang()
-            status, body = STOPPED, b""
+            reply = stopped = STOPPED, as_json({"error": "the task was stopped"})
+            self.stopped = False
             try:
                 self.busy = True
-                status, body = self.answer(about, raw)
+                reply = self.answer(about, raw)
                 self.busy = False
             except KeyboardInterrupt:
                 self.busy = False
-            if self.rang():  # the result may be unfinished
+            if self.stopped:  # the result may be unfinished
                 self.sessions.pop(about["key"], None)
-                status = STOPPED
-            self.send(status, body if status != STOPPED else as_json({"error": "the task was stopped"}))
+                reply = stopped
+            self.send(*reply)
 
     def send(self, status: int, body: bytes) -> None:
         """Write a frame."""
@@ -237,17 +213,11 @@ class Worker:
         """Send the best plan so far, once a solve takes long."""
         if time.monotonic() - self.began >= SILENCE:
             body = so_far(plan)
-            self.busy = False  # a signal must not break the frame; the bell keeps it
+            self.busy = False  # a signal must not break the frame
             self.send(SO_FAR, body)
             self.busy = True
-
-
-def limit_memory(most: int) -> None:
-    """Make allocations beyond this many bytes fail, where the system can, to protect the machine."""
-    if sys.platform == "linux":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+            if self.stopped:
+                signal.raise_signal(signal.SIGINT)
 
 
 def warm_up() -> None:
@@ -274,7 +244,10 @@ def main() -> None:
     if niceness and hasattr(os, "nice"):
         os.nice(niceness)
     warm_up()
-    limit_memory(2 * memory + 2**30)
+    if sys.platform == "linux":  # protect the machine: allocations beyond this fail
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (2 * memory + 2**30,) * 2)
     worker = Worker(source, sink, memory)
     worker.send(ANSWERED, b"")
     worker.run()

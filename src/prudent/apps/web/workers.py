@@ -7,8 +7,6 @@ replaced.
 import asyncio
 import contextlib
 import json
-import os
-import signal
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -24,11 +22,8 @@ Hear = Callable[[int, bytes], None]
 Work = Callable[[Hear], Awaitable[bytes]]
 """Computes an answer."""
 
-GRACE = 0.3
-"""Seconds that a task continues after it was given up: if it is done by then, its answer is kept."""
-
-PATIENCE = 1.5
-"""Seconds that a task has to stop after a signal, and again after a second one; then its process is replaced."""
+GRACE = 0.3  # seconds that a task continues after it was given up: if it is done by then, its answer is kept
+PATIENCE = 1.5  # seconds that it has to stop after a signal, and after a second one; then its process is replaced
 
 
 class NoAnswer(Exception):
@@ -59,8 +54,7 @@ class Answers:
     async def get(self, question: str, work: Work) -> bytes:
         """Return the answer to a question: kept, under way, or computed now."""
         if question in self.kept:
-            kept: bytes = self.kept.latest(question)
-            return kept
+            return bytes(self.kept.latest(question))
         if question not in self.open:
             this = self.open[question] = _UnderWay()
             this.work = asyncio.ensure_future(work(partial(self._hear, question, this)))
@@ -107,9 +101,9 @@ class _Process:
         about = json.loads(await self.process.stdout.readuntil())
         return about["status"], await self.process.stdout.readexactly(about["size"])
 
-    def signal(self) -> None:
+    def stop(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
+            self.process.terminate()
 
     async def end(self) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -126,9 +120,11 @@ class _Job:
 
     def end(self, body: bytes | NoAnswer) -> None:
         """Answer, or say why there is no answer, unless nobody waits any more."""
-        if not self.answer.done() and isinstance(body, bytes):
+        if self.answer.done():
+            return
+        if isinstance(body, bytes):
             self.answer.set_result(body)
-        elif not self.answer.done():
+        else:
             self.answer.set_exception(body)
 
 
@@ -205,13 +201,14 @@ class Crew:
     async def _work(self, worker: _Process, job: _Job) -> None:
         """Let a worker do a task; stop it if it takes too long or was given up, and replace a worker that ended."""
         reply = asyncio.ensure_future(worker.ask(job.about, job.raw, job.hear))
-        await asyncio.wait({reply, job.answer}, timeout=self.limit, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {reply, job.answer}
+        await asyncio.wait(either, timeout=self.limit, return_when=asyncio.FIRST_COMPLETED)
         if not reply.done():
             job.end(NoAnswer(504, "this takes longer than this server allows; solve it with the command"))
         for patience in (GRACE, PATIENCE, PATIENCE):
             if (await asyncio.wait({reply}, timeout=patience))[0]:
                 break
-            worker.signal()
+            worker.stop()
         else:
             await worker.end()
         try:
