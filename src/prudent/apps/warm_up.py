@@ -5,11 +5,10 @@ is worthwhile once for each installation: in an image, on the shared file system
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import prudent
-from prudent.kernels import cache_folder, compiler
+from prudent.kernels import compiler
 from prudent.runtime.progress import Progress
 
 LOOP = {
@@ -39,14 +38,6 @@ TASKS = 8 + 3 * len(VERBS)
 """How many there are."""
 
 
-@dataclass(frozen=True)
-class Warmed:
-    """The time of a warm-up, and where the compiled kernels are."""
-
-    seconds: float  # compiling, or reading what was compiled before
-    folder: str  # where the compiled kernels are kept
-
-
 def walk(place: int) -> dict[int, list[tuple[float, int, float]]]:
     """Return the actions of a walk to 0 on the whole numbers, which may go astray: a large component."""
     back = place + 1 if place < 100 else place
@@ -66,8 +57,11 @@ def tasks() -> Iterator[Callable[[], object]]:
     yield lambda: prudent.search(3, walk, 0.2)
 
 
-def warm_up() -> Warmed:
-    """Compile the kernels for solving, evaluating and simulating models of all kinds; return where they are kept."""
+def warm_up() -> float:
+    """Compile the kernels for solving, evaluating and simulating models of all kinds; return how many seconds it took.
+
+    That is the time of compiling, or of reading what was compiled before.
+    """
     before, tell = compiler.seconds, compiler.tell
     compiler.tell = lambda message: None  # the bar shows it
     try:
@@ -78,4 +72,4 @@ def warm_up() -> Warmed:
                 bar.at(done)
     finally:
         compiler.tell = tell
-    return Warmed(compiler.seconds - before, cache_folder())
+    return compiler.seconds - before

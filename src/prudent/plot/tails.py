@@ -29,9 +29,6 @@ BEYOND = 1e-4
 LETTER = 5.2
 """About the width of a letter of the legend, in points."""
 
-SIMULATED = " (simulated)"
-"""Added to the name of a plan that is too large to evaluate exactly."""
-
 Result = Plan | Distribution | Runs
 
 MEAN, VAR, CVAR = r"$\bullet$", r"$\vert$", r"$\blacksquare$"  # mathtext works in every installation, whatever the font
@@ -209,7 +206,7 @@ def _shown(
         own, simulated = usual, False
         if isinstance(result, Plan):
             own, simulated, found = result.alpha, math.isnan(result.var), result.total_cost()
-            name = result.method + (f", {worst(own)}" if several else "") + (SIMULATED if simulated else "")
+            name = result.method + (f", {worst(own)}" if several else "") + (" (simulated)" if simulated else "")
         elif isinstance(result, Runs):
             found, name = result.distribution, f"{result.episodes:,} runs"
         else:

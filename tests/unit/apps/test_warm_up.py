@@ -13,10 +13,9 @@ def test_all_tasks_run_and_are_counted(monkeypatch, capsys):
     at = []
     monkeypatch.setattr(Progress, "at", lambda self, done, total=None: at.append((self.label, done, self.total)))
     tell = compiler.tell
-    done = warm_up.warm_up()
+    assert warm_up.warm_up() >= 0
     own = [(count, total) for label, count, total in at if label == "compiling"]
     assert own == [(count, warm_up.TASKS) for count in range(warm_up.TASKS + 1)]
-    assert done.seconds >= 0
     assert compiler.tell is tell
     assert capsys.readouterr().err == ""
 

@@ -297,9 +297,9 @@ def warm_up() -> None:
       prudent warm-up
     """
     from prudent.apps.warm_up import warm_up
+    from prudent.kernels import cache_folder
 
-    done = warm_up()
-    say(f"ready: compiling took {done.seconds:.3g} s; the kernels are kept in {done.folder}")
+    say(f"ready: compiling took {warm_up():.3g} s; the kernels are kept in {cache_folder()}")
 
 
 @main.command()
