@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
+from prudent.domains.treasure import DIRECTIONS, MOVE_COST, SIZE, TREASURE
 from prudent.errors import PrudentError, as_number
 from prudent.plot import canvas
 from prudent.plot.canvas import Axes
@@ -147,13 +147,10 @@ def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:
 
 
 def _draw_sea(ax: Any) -> None:
-    Rectangle = canvas.part("patches").Rectangle
-    for column, depth in DEPTH.items():
-        rock = {"facecolor": canvas.ROAD, "linewidth": 0, "zorder": 1}
-        ax.add_patch(Rectangle((column - 0.5, depth + 0.5), 1, SIZE - depth - 1, **rock))
+    column, row = np.array(list(TREASURE)).T  # rock is below each treasure
+    ax.bar(column, SIZE - 1 - row, 1, row + 0.5, color=canvas.ROAD, linewidth=0, zorder=1)
+    ax.bar(column, 1, 1, row - 0.5, color="#F4C95D", edgecolor=canvas.PAPER, linewidth=0.5, zorder=2)
     for (column, row), value in TREASURE.items():
-        gold = {"facecolor": "#F4C95D", "edgecolor": canvas.PAPER, "linewidth": 0.5, "zorder": 2}
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **gold))
         ax.text(column, row, str(value), ha="center", va="center", fontsize=7.5, zorder=5, color=canvas.ON_LIGHT)
     ax.set(facecolor=canvas.SEA, xlim=(-0.5, SIZE - 0.5), ylim=(SIZE - 0.5, -0.5), aspect="equal")
     ax.set(xticks=range(SIZE), yticks=range(SIZE), xlabel="column", ylabel="row")
