@@ -98,7 +98,11 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
         headaxislength=4, linewidth=0.3, zorder=4,
     )  # fmt: skip
     if budget is None:
-        _key(ax)
+        Line = canvas.part("lines").Line2D
+        look: dict[str, Any] = {"marker": r"$\rightarrow$", "markersize": 13, "linestyle": "none", "color": canvas.INK}
+        shown = [Line([], [], alpha=_opacity(x), label=f"{x:g}", **look) for x in (1.0, 0.1, 0.01)]
+        words = Line([], [], linestyle="none", label="moves per run:")
+        canvas.name_above(ax, [words, *shown], ncols=4, handletextpad=0.4, columnspacing=1.2)
     else:
         made = round((plan.policy.whole - budget) / MOVE_COST)
         left = f"{budget:g} of the budget of {plan.policy.whole:g} left"
@@ -109,15 +113,6 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
 def _opacity(often: Any) -> Any:
     """Return how opaque an arrow is: rare moves stay visible."""
     return 0.4 + 0.6 * np.sqrt(np.minimum(often, 1.0))
-
-
-def _key(ax: Any) -> None:
-    """Say above the map how often an arrow's move is made."""
-    Line = canvas.part("lines").Line2D
-    look: dict[str, Any] = {"marker": r"$\rightarrow$", "markersize": 13, "linestyle": "none", "color": canvas.INK}
-    shown = [Line([], [], alpha=_opacity(often), label=f"{often:g}", **look) for often in (1.0, 0.1, 0.01)]
-    words = Line([], [], linestyle="none", label="moves per run:")
-    canvas.name_above(ax, [words, *shown], ncols=4, handletextpad=0.4, columnspacing=1.2)
 
 
 def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:
