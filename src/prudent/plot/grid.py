@@ -124,13 +124,7 @@ def _corners(across: Span, up: Span) -> list[tuple[float, float]]:
 
 
 def _fill(
-    ax: Any,
-    model: SSP,
-    cells: Mapping[Cell, Played],
-    spots: Mapping[Cell, tuple[Span, Span]],
-    *,
-    arrows: bool,
-    costs: bool,
+    ax: Any, model: SSP, cells: dict[Cell, Played], spots: dict[Cell, tuple[Span, Span]], *, arrows: bool, costs: bool
 ) -> None:
     """Colour the cells; one with several actions is divided from left to right, in the order of the legend."""
     colour, rgba = canvas.colours_of(model), canvas.part("colors").to_rgba

@@ -94,4 +94,4 @@ def _draw_trade_off(axis: Any, panel: TradeOff) -> None:
     axis.set_title(panel.title, fontsize=9, loc="left")
     axis.tick_params(labelsize=8)
     axis.locator_params(nbins=3)
-    canvas.quiet(axis)
+    axis.spines[["top", "right"]].set_visible(False)
