@@ -27,7 +27,7 @@ def histograms(runs: Mapping[str, Runs], alpha: float, *, bins: Sequence[float],
 
     ``mark`` is a cost at which a dashed line is drawn.
     """
-    figure = canvas.part("figure").Figure(figsize=(4.2, 1.55 * len(runs) + 0.4), layout="constrained")
+    figure = canvas.part("figure").Figure(figsize=(4.7, 1.55 * len(runs) + 0.4), layout="constrained")
     axes = figure.subplots(len(runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     tops = []
     for axis, (method, each) in zip(axes, runs.items(), strict=True):
