@@ -112,8 +112,9 @@ def entitle(ax: "Axes", text: str) -> None:
     ax.set_title(text, fontsize=9.5, loc="left")
 
 
-def quiet(ax: "Axes") -> None:
-    """Hide the top and the right line of the frame."""
+def name_axes(ax: "Axes", x: str, y: str) -> None:
+    """Name the axes, and hide the top and the right line of their frame."""
+    ax.set(xlabel=x, ylabel=y)
     ax.spines[["top", "right"]].set_visible(False)
 
 

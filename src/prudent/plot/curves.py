@@ -85,8 +85,7 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
         ax.set(xscale="log", xlim=(curve.alpha_min, 1))
         ax.set_xticks(ticks, [percent(tick) for tick in ticks])
         ax.set_xticks([], minor=True)
-    ax.set(xlabel="\N{GREEK SMALL LETTER ALPHA}: the worst fraction of runs", ylabel="total cost")
-    canvas.quiet(ax)
+    canvas.name_axes(ax, "\N{GREEK SMALL LETTER ALPHA}: the worst fraction of runs", "total cost")
     ax.legend(loc="best", frameon=False, fontsize=9, handlelength=2.5)
     return ax
 
@@ -163,8 +162,7 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
         ax.plot([chosen.expected], [chosen.cvar], "*", **how, label=text)
         ax.legend(loc="upper right", frameon=False, fontsize=9)  # always free: the frontier is falling and convex
     ax.set(xlim=(low_x, high_x), ylim=(low_y, top_y))
-    ax.set(xlabel="expected cost", ylabel=f"CVaR: mean cost of {worst(frontier.alpha)}")
-    canvas.quiet(ax)
+    canvas.name_axes(ax, "expected cost", f"CVaR: mean cost of {worst(frontier.alpha)}")
     return ax
 
 
@@ -229,8 +227,7 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
         ax.plot(*zip(*where, strict=True), "o", linestyle=style, color=colour, label=label)
     if not all(map(is_number, at)):
         ax.set_xticks(range(len(at)), [canvas.name_of(value) for value in at])
-    ax.set(xlabel=canvas.name_of(x), ylabel=SHOWN.get(y, y))
-    canvas.quiet(ax)
+    canvas.name_axes(ax, canvas.name_of(x), SHOWN.get(y, y))
     if others and 0 < len(lines) <= canvas.NAMED:
         ax.legend(loc="best", frameon=False, fontsize=9, handlelength=3)
     return ax

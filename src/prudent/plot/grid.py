@@ -60,22 +60,11 @@ def grid(
 
     Examples
     --------
-    A machine wears out; each week it runs, or is serviced first:
-
     >>> import prudent
-    >>> def week(state):
-    ...     week, wear = state
-    ...     if week == 6:
-    ...         return {}
-    ...     chance = 0.05 + 0.1 * wear
-    ...     return {
-    ...         "run": [(1 - chance, (week + 1, wear), 0), (chance, (week + 1, min(wear + 1, 3)), 4 * wear)],
-    ...         "service": [(1.0, (week + 1, max(wear - 1, 0)), 1)],
-    ...     }
-    >>> plan = prudent.solve(prudent.build((0, 2), week), alpha=0.05)
-    >>> ax = prudent.plot.grid(plan, names=("week", "wear"))
+    >>> plan = prudent.solve(prudent.domains.deep_sea_treasure(horizon=4), alpha=0.02)
+    >>> ax = prudent.plot.grid(plan, names=("column", "row"))
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['run', 'service']
+    ['SW', 'stop']
     """
     where = {} if where is None else where
     cells, title = _asked(plan, budget, x, y, where, names)
@@ -135,13 +124,7 @@ def _corners(across: Span, up: Span) -> list[tuple[float, float]]:
 
 
 def _fill(
-    ax: Any,
-    model: SSP,
-    cells: Mapping[Cell, Played],
-    spots: Mapping[Cell, tuple[Span, Span]],
-    *,
-    arrows: bool,
-    costs: bool,
+    ax: Any, model: SSP, cells: dict[Cell, Played], spots: dict[Cell, tuple[Span, Span]], *, arrows: bool, costs: bool
 ) -> None:
     """Colour the cells; one with several actions is divided from left to right, in the order of the legend."""
     colour, rgba = canvas.colours_of(model), canvas.part("colors").to_rgba

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from prudent.domains.treasure import DEPTH, DIRECTIONS, MOVE_COST, SIZE, TREASURE
+from prudent.domains.treasure import DIRECTIONS, MOVE_COST, SIZE, TREASURE
 from prudent.errors import PrudentError, as_number
 from prudent.plot import canvas
 from prudent.plot.canvas import Axes
@@ -98,7 +98,11 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
         headaxislength=4, linewidth=0.3, zorder=4,
     )  # fmt: skip
     if budget is None:
-        _key(ax)
+        Line = canvas.part("lines").Line2D
+        look: dict[str, Any] = {"marker": r"$\rightarrow$", "markersize": 13, "linestyle": "none", "color": canvas.INK}
+        shown = [Line([], [], alpha=_opacity(x), label=f"{x:g}", **look) for x in (1.0, 0.1, 0.01)]
+        words = Line([], [], linestyle="none", label="moves per run:")
+        canvas.name_above(ax, [words, *shown], ncols=4, handletextpad=0.4, columnspacing=1.2)
     else:
         made = round((plan.policy.whole - budget) / MOVE_COST)
         left = f"{budget:g} of the budget of {plan.policy.whole:g} left"
@@ -109,15 +113,6 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
 def _opacity(often: Any) -> Any:
     """Return how opaque an arrow is: rare moves stay visible."""
     return 0.4 + 0.6 * np.sqrt(np.minimum(often, 1.0))
-
-
-def _key(ax: Any) -> None:
-    """Say above the map how often an arrow's move is made."""
-    Line = canvas.part("lines").Line2D
-    look: dict[str, Any] = {"marker": r"$\rightarrow$", "markersize": 13, "linestyle": "none", "color": canvas.INK}
-    shown = [Line([], [], alpha=_opacity(often), label=f"{often:g}", **look) for often in (1.0, 0.1, 0.01)]
-    words = Line([], [], linestyle="none", label="moves per run:")
-    canvas.name_above(ax, [words, *shown], ncols=4, handletextpad=0.4, columnspacing=1.2)
 
 
 def _sailed(plan: Plan) -> dict[tuple[int, int, str], float]:
@@ -147,13 +142,10 @@ def _steered(plan: Plan, budget: float) -> dict[tuple[int, int, str], float]:
 
 
 def _draw_sea(ax: Any) -> None:
-    Rectangle = canvas.part("patches").Rectangle
-    for column, depth in DEPTH.items():
-        rock = {"facecolor": canvas.ROAD, "linewidth": 0, "zorder": 1}
-        ax.add_patch(Rectangle((column - 0.5, depth + 0.5), 1, SIZE - depth - 1, **rock))
+    column, row = np.array(list(TREASURE)).T  # rock is below each treasure
+    ax.bar(column, SIZE - 1 - row, 1, row + 0.5, color=canvas.ROAD, linewidth=0, zorder=1)
+    ax.bar(column, 1, 1, row - 0.5, color="#F4C95D", edgecolor=canvas.PAPER, linewidth=0.5, zorder=2)
     for (column, row), value in TREASURE.items():
-        gold = {"facecolor": "#F4C95D", "edgecolor": canvas.PAPER, "linewidth": 0.5, "zorder": 2}
-        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **gold))
         ax.text(column, row, str(value), ha="center", va="center", fontsize=7.5, zorder=5, color=canvas.ON_LIGHT)
     ax.set(facecolor=canvas.SEA, xlim=(-0.5, SIZE - 0.5), ylim=(SIZE - 0.5, -0.5), aspect="equal")
     ax.set(xticks=range(SIZE), yticks=range(SIZE), xlabel="column", ylabel="row")

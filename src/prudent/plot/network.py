@@ -104,10 +104,10 @@ def _draw_ways(ax: Any, ways: FloatArray, often: FloatArray, shades: list[str]) 
     aside = 0.5 * np.column_stack([-head[:, 1], head[:, 0]])
     ways = ways - 0.4 * aside[:, None]
     tip, back = ways[:, 1], ways[:, 1] - head
-    look = {"alpha": _opacity(often), "zorder": 3}
-    ax.add_collection(many.LineCollection(ways, colors=shades, linewidths=_width(often), **look))
+    look = _look(often) | {"zorder": 3}
+    ax.add_collection(many.LineCollection(ways, colors=shades, **look))
     heads = np.stack([tip, back + aside, back - aside], axis=1)
-    ax.add_collection(many.PolyCollection(heads, facecolors=shades, linewidths=0, **look))
+    ax.add_collection(many.PolyCollection(heads, facecolors=shades, **(look | {"linewidth": 0})))
 
 
 def _places(model: SSP, positions: Mapping[Hashable, tuple[float, float]] | None) -> FloatArray:
@@ -164,20 +164,13 @@ def _forks(pairs: IntArray, total: FloatArray) -> list[int]:
     return list(busy[np.argsort(-leaving[busy], kind="stable")][:FEW])
 
 
-def _width(often: Any) -> Any:
-    return 0.7 + 2.8 * often
-
-
-def _opacity(often: Any) -> Any:
-    return 0.4 + 0.6 * often
+def _look(often: Any) -> dict[str, Any]:
+    return {"linewidth": 0.7 + 2.8 * often, "alpha": 0.4 + 0.6 * often}
 
 
 def _key(ax: Any) -> None:
     """Explain the widths in a legend below the picture."""
     Line = canvas.part("lines").Line2D
-    handles = [
-        Line([], [], color=canvas.BLUE, linewidth=_width(often), alpha=_opacity(often), label=f"{often:.0%} of runs")
-        for often in (1.0, 0.5, 0.1)
-    ]
+    handles = [Line([], [], color=canvas.BLUE, label=f"{x:.0%} of runs", **_look(x)) for x in (1.0, 0.5, 0.1)]
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": len(handles)}
     ax.legend(handles=handles, frameon=False, fontsize=8.5, handlelength=3, **below)

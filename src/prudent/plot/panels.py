@@ -27,30 +27,20 @@ def histograms(runs: Mapping[str, Runs], alpha: float, *, bins: Sequence[float],
 
     ``mark`` is a cost at which a dashed line is drawn.
     """
-    figure = canvas.part("figure").Figure(figsize=(4.2, 1.55 * len(runs) + 0.4), layout="constrained")
+    figure = canvas.part("figure").Figure(figsize=(4.7, 1.55 * len(runs) + 0.4), layout="constrained")
     axes = figure.subplots(len(runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     tops = []
     for axis, (method, each) in zip(axes, runs.items(), strict=True):
-        distribution(each, alpha=alpha, labels=[method], bins=bins, ax=axis)
+        distribution(each, alpha=alpha, bins=bins, ax=axis)
         tops.append(axis.get_ylim()[1])
         if mark is not None:
             axis.axvline(mark, color=canvas.INK, linewidth=1.2, linestyle="--")
-        _name(axis, method)
+        axis.get_legend().set_title(method, {"size": 9, "weight": "bold"})
         axis.set_ylabel("share of runs", fontsize=8.5)
         axis.tick_params(labelsize=8.5)
         axis.label_outer()
     axes[0].set_ylim(0, max(tops))
     return figure
-
-
-def _name(axis: Any, method: str) -> None:
-    """Put the method's name above a panel, and its numbers below the name."""
-    legend = axis.get_legend()
-    text = legend.get_texts()[0].get_text().removeprefix(f"{method}:").strip()
-    legend.remove()
-    above: dict[str, Any] = {"transform": axis.transAxes, "va": "bottom"}
-    axis.text(0.0, 1.22, method, fontweight="bold", fontsize=9, **above)
-    axis.text(0.0, 1.06, text, fontsize=8.5, **above)
 
 
 def trade_offs(panels: Sequence[TradeOff], columns: int) -> Any:
@@ -104,4 +94,4 @@ def _draw_trade_off(axis: Any, panel: TradeOff) -> None:
     axis.set_title(panel.title, fontsize=9, loc="left")
     axis.tick_params(labelsize=8)
     axis.locator_params(nbins=3)
-    canvas.quiet(axis)
+    axis.spines[["top", "right"]].set_visible(False)

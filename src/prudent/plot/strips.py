@@ -1,7 +1,7 @@
 """Strips along the remaining budget: the action that a plan plays in a state."""
 
 from collections.abc import Hashable, Sequence
-from itertools import pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.plot import canvas
 from prudent.plot.canvas import Axes
-from prudent.results.decisions import Decision, bands_of, met_of
+from prudent.results.decisions import bands_of, met_of
 from prudent.results.plan import Plan
 
 STATES = 20
@@ -18,8 +18,8 @@ STATES = 20
 LONG = 36
 """The most characters of an action's name, where there is room."""
 
-Span = tuple[float, float, Hashable]
-"""The largest and the least remaining budget at which an action is played, and the action."""
+Span = tuple[float, float]
+"""The largest and the least remaining budget at which an action is played."""
 
 
 def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Axes":
@@ -49,17 +49,21 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     own = ax is None
     ax = canvas.axes_for(ax, (6.8, 1.5 + 0.42 * len(strips)))
     figure: Any = ax.figure
-    budget, step = plan.policy.whole, plan.policy.prepared.scale.level_size
+    budget, scale = plan.policy.whole, plan.policy.prepared.scale
     found = {band.action for _, bands, _ in strips for band in bands}
     colour = canvas.colours_of(plan.model)
-    low, high = _range(strips, budget, step)
+    low, high = _range(strips, budget, scale.level_size)
     ax.set(xlim=(high, low), ylim=(len(strips) - 0.4, -0.6))  # the budget falls from left to right
     spelt: set[Hashable] = set()
+    half = scale.level_size / 2  # a cost stands for half a step to either side, if ranges do not cover all costs
+    apart = 0.0 if scale.rounded else half
     for row, (_, bands, met) in enumerate(strips):
-        there = _spans(met, budget, step, low, high, apart=True)
-        for span in _spans(bands, budget, step, low, high):
-            if _draw_band(ax, row, span, there, colour[span[2]]):
-                spelt.add(span[2])
+        there = [(budget - each.at_least + half, budget - each.at_most - half) for each in met]
+        for band in bands:
+            begin, end = min(budget - band.at_least + apart, high), max(budget - band.at_most - apart, low)
+            inside = [(min(begin, first), max(end, last)) for first, last in there if first > end and last < begin]
+            if begin > end and _draw_band(ax, row, band.action, (begin, end), inside, colour[band.action]):
+                spelt.add(band.action)
     ax.set_yticks(range(len(strips)), [canvas.name_of(state) for state, _, _ in strips])
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
@@ -71,32 +75,24 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
     return ax
 
 
-def _draw_band(ax: Any, row: int, span: Span, met: Sequence[Span], colour: str) -> bool:
+def _draw_band(ax: Any, row: int, action: Hashable, span: Span, met: Sequence[Span], colour: str) -> bool:
     """Draw where one action is played, with its name if there is room; return whether the whole name fits."""
-    pieces = _pieces(span, met)
-    for begin, end, full in pieces:
-        look = {"facecolor": colour, "alpha": 1.0 if full else canvas.FADED, "linewidth": 0, "zorder": 2}
+    for (begin, end), opaque in [(span, canvas.FADED), *((piece, 1.0) for piece in met)]:
+        look = {"facecolor": colour, "alpha": opaque, "linewidth": 0, "zorder": 2}
         ax.broken_barh([(end, begin - end)], (row - 0.36, 0.72), **look)
     border = {"color": canvas.PAPER, "linewidth": 1.2, "zorder": 2.5}  # where the next begins
     ax.plot([span[1]] * 2, [row - 0.36, row + 0.36], **border)
     high, low = ax.get_xlim()
     point = (high - low) * ax.figure.dpi / ax.bbox.width / 72  # about
-    widest = sorted(pieces, key=lambda piece: (piece[2], piece[0] - piece[1]), reverse=True)  # where runs are first
-    for text in (canvas.name_of(span[2], LONG), canvas.name_of(span[2])):
-        for begin, end, full in widest:
+    cuts = [span[0], *chain(*met), span[1]]
+    between = list(zip(cuts[::2], cuts[1::2], strict=True))
+    for text in (canvas.name_of(action, LONG), canvas.name_of(action)):
+        for parts, ink in ((met, canvas.ink_on(colour)), (between, canvas.INK)):  # where runs can be, first
+            begin, end = max(parts, key=lambda piece: piece[0] - piece[1], default=(0.0, 0.0))
             if begin - end > point * (6.5 * len(text) + 6):
-                ink = canvas.ink_on(colour) if full else canvas.INK
                 ax.text((begin + end) / 2, row, text, ha="center", va="center", fontsize=9, zorder=3, color=ink)
-                return text == canvas.name_of(span[2], LONG)
+                return text == canvas.name_of(action, LONG)
     return False
-
-
-def _pieces(span: Span, met: Sequence[Span]) -> list[tuple[float, float, bool]]:
-    """Return a span cut where it is met and where not: (largest budget, least budget, whether runs can be there)."""
-    begin, end, _ = span
-    inside = [(min(begin, first), max(end, last)) for first, last, _ in met if first > end and last < begin]
-    cuts = sorted({begin, end, *(cut for piece in inside for cut in piece)}, reverse=True)
-    return [(a, b, any(first >= a and b >= last for first, last in inside)) for a, b in pairwise(cuts)]
 
 
 def _name_budget(ax: Any, plan: Plan, states: list[Hashable], more: int) -> None:
@@ -138,18 +134,3 @@ def _range(strips: Sequence[Any], budget: float, step: float) -> tuple[float, fl
     low, high = min([*met, *turns, 0.0]), max([*met, *turns])
     room = max(0.06 * (high - low), step)
     return low - room, high + room
-
-
-def _spans(
-    rows: Sequence[Decision], budget: float, step: float, low: float, high: float, *, apart: bool = False
-) -> list[Span]:
-    """Return (largest budget, least budget, action); a value stands for half a step to either side."""
-    ends = [(row.at_most + after.at_least) / 2 for row, after in pairwise(rows)]
-    spans = []
-    for i, row in enumerate(rows):
-        first = row.at_least - step / 2 if apart or i == 0 else ends[i - 1]
-        last = row.at_most + step / 2 if apart or i == len(rows) - 1 else ends[i]
-        begin, end = min(budget - first, high), max(budget - last, low)
-        if begin > end:
-            spans.append((begin, end, row.action))
-    return spans

@@ -29,9 +29,6 @@ BEYOND = 1e-4
 LETTER = 5.2
 """About the width of a letter of the legend, in points."""
 
-SIMULATED = " (simulated)"
-"""Added to the name of a plan that is too large to evaluate exactly."""
-
 Result = Plan | Distribution | Runs
 
 MEAN, VAR, CVAR = r"$\bullet$", r"$\vert$", r"$\blacksquare$"  # mathtext works in every installation, whatever the font
@@ -107,8 +104,7 @@ def distribution(
     beyond = values.max() >= edges[-1] or any(each.found.missing > 0 for each in shown)
     last = values[values >= edges[-2]]
     rest = f" (last bar: {canvas.short(float(last.min()))} or more)" if beyond and len(last) else ""
-    ax.set(xlim=(edges[0], edges[-1]), xlabel=f"total cost{rest}", ylabel="probability")
-    canvas.quiet(ax)
+    canvas.name_axes(ax, f"total cost{rest}", "probability")
     return ax
 
 
@@ -141,8 +137,7 @@ def cdf(
         name = percent(level)  # outside the axes, where there is room
         ax.text(1.01, level, name, transform=ax.get_yaxis_transform(), va="center", fontsize=8.5)
     _mark_rows(ax, shown, edges, 1.0)
-    ax.set(xlim=(edges[0], edges[-1]), xlabel="total cost", ylabel="probability of this cost or less")
-    canvas.quiet(ax)
+    canvas.name_axes(ax, "total cost", "probability of this cost or less")
     return ax
 
 
@@ -209,7 +204,7 @@ def _shown(
         own, simulated = usual, False
         if isinstance(result, Plan):
             own, simulated, found = result.alpha, math.isnan(result.var), result.total_cost()
-            name = result.method + (f", {worst(own)}" if several else "") + (SIMULATED if simulated else "")
+            name = result.method + (f", {worst(own)}" if several else "") + (" (simulated)" if simulated else "")
         elif isinstance(result, Runs):
             found, name = result.distribution, f"{result.episodes:,} runs"
         else:
@@ -264,7 +259,7 @@ def _mark_rows(ax: Any, shown: Sequence[_Drawn], edges: FloatArray, peak: float)
             handles.append(patches.Patch(facecolor=each.tail if each.alpha else "none", hatch=each.hatch, **look))
         else:
             handles.append(lines.Line2D([], [], linewidth=1.6, **look))
-    ax.set_ylim(0, peak / (1 - row * (len(shown) + 0.4)))
+    ax.set(xlim=(edges[0], edges[-1]), ylim=(0, peak / (1 - row * (len(shown) + 0.4))))
     if ax.get_ylim()[1] > 1:  # no probability is above 1
         ax.set_yticks(np.linspace(0, 1, 6))
     alphas = {each.alpha for each in shown if each.alpha is not None}

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from types import FrameType
@@ -227,17 +228,13 @@ def own_cores(ranks: Ranks | None) -> int:
 
 def available_memory() -> int:
     """Return the bytes of memory available now, or of all memory if the system does not report it."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    try:
+    with suppress(OSError, ValueError, IndexError), open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    with suppress(OSError, ValueError, AttributeError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return 8 * 10**9
+    return 8 * 10**9
 
 
 def in_bytes(memory: int | float | str) -> int:

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.errors import PrudentError, needed
-from prudent.runtime.team import copy_together
 
 ORDER, DATA = 1, 2
 """The tags of messages: rank 0's announcements, and arrays."""
@@ -91,6 +90,8 @@ class Ranks:
 
     def shared(self, what: Any, threads: int) -> Any:
         """Return what rank 0 gives, on all ranks; it copies with so many threads."""
+        from prudent.runtime.team import copy_together  # later: the command looks for ranks before it loads kernels
+
         buffers: list[pickle.PickleBuffer] = []
         data = pickle.dumps(what, protocol=5, buffer_callback=buffers.append) if self.rank == 0 else b""
         mine = [np.frombuffer(each.raw(), dtype=np.uint8) for each in buffers]

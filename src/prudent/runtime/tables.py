@@ -39,9 +39,6 @@ MONEY = 2
 TINY = 0.5 * 10.0**-DECIMALS
 """A number below this is 0 to that many decimals."""
 
-SIGNIFICANT = 15
-"""The digits of a number that a float knows."""
-
 NOISE = 1e-9
 """The floating-point error of a bound, relative to its size, that outward rounding ignores."""
 
@@ -55,7 +52,7 @@ def number(value: float, decimals: int = DECIMALS) -> str:
         return "unknown"
     if not math.isfinite(value):
         return "unbounded"
-    known = min(decimals, max(SIGNIFICANT - len(f"{abs(value):.0f}"), 0))
+    known = min(decimals, max(sys.float_info.dig - len(f"{abs(value):.0f}"), 0))
     text = f"{value:,.{known}f}"
     if decimals >= DECIMALS and known:
         text = text.rstrip("0").rstrip(".")

@@ -97,15 +97,9 @@ def copy_together(source: NDArray[Any], target: NDArray[Any], threads: int) -> N
 
     If the target's memory is new, taking it is slower than copying, and threads take it in parallel.
     """
-    source, target = source.reshape(-1), target.reshape(-1)
     lanes = max(min(threads, target.nbytes // COPIED), 1)
-    cuts = [len(target) * i // lanes for i in range(lanes + 1)]
-
-    def copy(lane: int) -> None:
-        part = slice(cuts[lane], cuts[lane + 1])
-        target[part] = source[part]
-
-    side_by_side(lanes, copy)
+    parts, copies = (np.array_split(array.reshape(-1), lanes) for array in (source, target))
+    side_by_side(lanes, lambda lane: np.copyto(copies[lane], parts[lane], casting="unsafe"))
 
 
 def _taken(number: int) -> list[_Hand]:

@@ -147,8 +147,9 @@ def test_a_figure_has_bars_for_each_method_and_marks_what_it_costs(report, monke
     _, results = report
     bars = figures_of(results, monkeypatch)["bars"]
     for axis, method in zip(bars.axes, ["cvar-wc", "cvar-ev", "expected", "exact"], strict=True):
-        name, numbers = (text.get_text() for text in axis.texts)
-        assert name == METHODS[method]
+        legend = axis.get_legend()
+        (numbers,) = (text.get_text() for text in legend.get_texts())
+        assert legend.get_title().get_text() == METHODS[method]
         (cvar,) = [line.get_xdata()[0] for line in axis.lines if line.get_marker() == "s"]
         assert cvar == pytest.approx(results.row("betting-game", method, 0.2).simulated_cvar)
         assert f"CVaR {short(cvar)}" in numbers

@@ -56,6 +56,7 @@ def render_page(results: Results, pictures: dict[str, bytes]) -> str:
     """Return the page."""
     page, rings = (HERE / "page.html").read_text(encoding="utf-8"), any(row.paper_cvar for row in results.rows)
     best = results.row("deep-sea-treasure", "exact", 0.02)
+    off = (row.off(what) for row in results.rows for what in ("cvar", "expected"))
     return Template(page).substitute(
         style=(HERE / "page.css").read_text(encoding="utf-8"),
         version=escape(prudent.__version__),
@@ -73,7 +74,7 @@ def render_page(results: Results, pictures: dict[str, bytes]) -> str:
         best_expected=_number(best.expected),
         grids=_grids(results),
         floor=f"{FLOOR:g}",
-        furthest=f"{_furthest(results):.1f}",
+        furthest=f"{max(abs(each) for each in off if each is not None):.1f}",  # a cell of Table 1 from the paper
     )
 
 
@@ -194,12 +195,6 @@ def _figures(pictures: dict[str, bytes]) -> Iterable[str]:
                 f'<img src="{_image(pictures[f"{domain}-{alpha:g}.svg"])}" alt="Histograms of the total cost, {title}">'
             )
             yield f"<figure><h3>{title}</h3>{image}<figcaption>{caption}</figcaption></figure>"
-
-
-def _furthest(results: Results) -> float:
-    """Return the largest difference of a cell of Table 1 from the paper, in combined standard errors."""
-    off = (row.off(what) for row in results.rows for what in ("cvar", "expected"))
-    return max(abs(each) for each in off if each is not None)
 
 
 def _bracket(results: Results) -> str:
