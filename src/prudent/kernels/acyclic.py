@@ -95,7 +95,7 @@ def solve_backwards(counters, parts, actions, choice, table):
                 table[s] = 0.0
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def settled(actions, s, table):
     """Fill in the row of a state whose successors are settled; return its best action."""
     begin, end, outcome_start, probability, successor, k, unit = actions
