@@ -28,26 +28,6 @@ def mix_rows(counters, part, outcome_start, successor, cost, bits, few, shift, m
             mixed[a] = total
 
 
-@njit(cache=True)
-def first_mixed(outcome_start, few, mixed, slots, like):
-    """Find the first action with the same hash as each one; an action with less than ``few`` outcomes gets itself.
-
-    ``slots`` enters with zeros, at least twice as many as actions and a power of two.
-    """
-    last = len(slots) - 1
-    for a in range(len(like)):
-        like[a] = a
-        if outcome_start[a + 1] - outcome_start[a] < few:
-            continue
-        slot = np.int64(mixed[a] >> np.uint64(20)) & last
-        while slots[slot] > 0 and mixed[slots[slot] - 1] != mixed[a]:
-            slot = (slot + 1) & last
-        if slots[slot] > 0:
-            like[a] = slots[slot] - 1
-        else:
-            slots[slot] = a + 1
-
-
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def same_row(a, other, outcome_start, successor, cost, bits, shift):
     """Return whether two actions have the same outcomes up to a shift of their costs."""

@@ -309,17 +309,17 @@ def next_part(parts, tiles, front, k, layer):
 
 
 @njit(cache=True, nogil=True)
-def settle(question, work, tiles, values, free, parts, scratch, lane):
+def settle(question, work, groups, tiles, values, parts, scratch, lane):
     """Settle the levels of some tiles, together with other threads, each with a lane of its own.
 
-    ``free`` is None if no nodes wait for each other within a tile.
+    ``groups`` is None if no nodes wait for each other within a tile.
     """
     k, layer, begin, end, strip = next_part(parts, tiles, values.front, lane % tiles.streams, 0)
     while layer >= 0:
-        if free is None:
+        if groups is None:
             settle_nodes(question, work, strip, values, scratch, begin, end)
         elif work.cyclic[begin]:
-            settle_group(question, work, strip, values, scratch, free, begin)
+            settle_group(question, work, groups, strip, values, scratch, begin)
         else:
             settle_nodes(question, work, strip, values, scratch, begin, end)
         if begin <= tiles.start_group < end:  # keep what was found for the start

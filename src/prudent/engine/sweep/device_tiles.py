@@ -40,6 +40,7 @@ class DeviceTileSweep(DeviceSweep):
         tiling = tiling_of(prepared)
         assert device is not None and tiling is not None, "it serves only tasks that have both"
         self.layout, self._model, work = tiling, device_model(device, prepared), tiling.work
+        self.rounding = tiling.rounding
         n, aims, known = tiling.n_nodes, question.aims, known_of(prepared, tiling, question)
         late = int(work.delay[: prepared.n_states].max(initial=0))
         self.tile, self._width = self._sizes(device)

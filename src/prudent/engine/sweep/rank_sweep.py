@@ -43,13 +43,10 @@ class Advance:
 
 
 @dataclass(frozen=True)
-class Actions:
-    """Move the actions of the settled levels to rank 0."""
+class Collect:
+    """Move the actions of the settled levels to rank 0, or copy the ``values`` that are needed to resume."""
 
-
-@dataclass(frozen=True)
-class Values:
-    """Copy the values that are needed to resume to rank 0."""
+    values: bool
 
 
 class Part(Protocol):
@@ -117,7 +114,7 @@ class RankSweep(Backend):
         if self._part is None or self._collected == self.done:
             return
         with self.ranks.at_once():
-            self.ranks.tell(Actions())
+            self.ranks.tell(Collect(values=False))
             lost = self._part.actions(self.whole.room_for_actions())
         here = self.whole.tables.scratch[0].lost
         here[0] = np.max([here[0], *(lost or [])])
@@ -137,11 +134,10 @@ class RankSweep(Backend):
 
     def _state(self) -> Arrays:
         """Return the arrays from which any number of ranks can resume."""
-        self._collect()
         values = None
         if self._part is not None:
             with self.ranks.at_once():
-                self.ranks.tell(Values())
+                self.ranks.tell(Collect(values=True))
                 values = self._part.values()
         return self.whole._state() | (values or {})
 
@@ -169,10 +165,10 @@ def follow(ranks: Ranks, threads: object) -> None:
                         part.begin(ranks)
                     case Advance(last, final):
                         part.advance(last, final=final)
-                    case Actions():
-                        part.actions(None)
-                    case Values():
+                    case Collect(values=True):
                         part.values()
+                    case Collect():
+                        part.actions(None)
                     case _:
                         raise Defect(f"no rank knows what {message} means")
     ranks.part(message.error)

@@ -42,13 +42,6 @@ class Piece(NamedTuple):
     work: int  # outcomes
 
 
-class Settled(NamedTuple):
-    """The actions of a tile, by level and state."""
-
-    first: int
-    choice: NDArray[Any]
-
-
 class RankTileSweep(RankSweep):
     """A sweep in tiles that go round among ranks."""
 
@@ -90,10 +83,10 @@ class TilePart:
         """Begin with no tile settled; rank 0 works in the tables of its sweep of one process."""
         window = Window(self.tiling, self.most, self.plan, 1, self.levels) if whole is None else whole.tables.window
         window.hold(self.kept)
-        self.tables = TileTables(self.tiling.work, self.question, window, None)  # a model without cycles
+        self.tables = TileTables(self.tiling.work, self.question, window)
         self.ranks = ranks
         self._last = 0  # the rank of the last tile, which has what is handed on
-        self._kept: list[Settled] = []  # actions that are still here
+        self._kept: list[tuple[int, NDArray[Any]]] = []  # actions that are still here, by level and state: tile by tile
         self._pieces = self._cut()
 
     def _cut(self) -> list[Piece]:
@@ -104,7 +97,8 @@ class TilePart:
         number = int(max(min(EACH * size, total * window.tile // SMALLEST, tiling.n_nodes), 1))
         # Ranks may have different numbers of threads: where pieces end is the same for all.
         ends = tiling.weight.searchsorted(total * np.arange(1, number) // number)
-        return [self._piece(parts, begin, end) for begin, end in _between(ends, len(tiling.work.cyclic))]
+        cuts = np.unique(np.concatenate([[0], ends, [len(tiling.work.cyclic)]])).tolist()
+        return [self._piece(parts, begin, end) for begin, end in pairwise(cuts)]
 
     def _piece(self, parts: Parts, begin: int, end: int) -> Piece:
         """Return the groups ``begin:end`` as a piece."""
@@ -165,7 +159,7 @@ class TilePart:
         plan, n = self.plan, self.n_states
         choice = np.zeros((end - begin if plan else 1, n), dtype=self.tiling.number)
         if plan:
-            self._kept.append(Settled(begin, choice))
+            self._kept.append((begin, choice))
         late = np.minimum(self.tiling.work.delay[:n], end) - begin
         values = self.tables.window.values(choice, end if final else NEVER)
         return values._replace(place=np.arange(n) + late * n)
@@ -175,7 +169,7 @@ class TilePart:
         window = self.tables.window
         levels, ring = (
             np.minimum(piece.back, window.kept),
-            (window.kept, window.block, self.tiling.n_nodes * window.block),
+            (window.kept, self.tiling.block, self.tiling.n_nodes * self.tiling.block),
         )
         for table, part in zip(window.before, message, strict=False):
             pass_on(table, ring, piece.node, levels, end, part, pack)
@@ -196,7 +190,7 @@ class TilePart:
         else:
             for rank, tiles in enumerate(about):
                 for i, (first, shape) in enumerate(tiles):
-                    part = self._kept[i].choice if rank == 0 else np.empty(shape, dtype=whole.dtype)
+                    part = self._kept[i][1] if rank == 0 else np.empty(shape, dtype=whole.dtype)
                     if rank > 0:
                         ranks.receive(part, rank)
                     put_back(part, first, delay[: shape[1]], whole)
@@ -213,9 +207,3 @@ class TilePart:
         self.ranks.finish()
         self._last = 0
         return None
-
-
-def _between(ends: IntArray, last: int) -> list[tuple[int, int]]:
-    """Return the ranges between some ends, without empty ones."""
-    cuts = np.unique(np.concatenate([[0], ends, [last]])).tolist()
-    return list(pairwise(cuts))
