@@ -28,31 +28,48 @@ def mix_rows(counters, part, outcome_start, successor, cost, bits, few, shift, m
             mixed[a] = total
 
 
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def same_row(a, other, outcome_start, successor, cost, bits, shift):
-    """Return whether two actions have the same outcomes up to a shift of their costs."""
-    first, start, n = outcome_start[a], outcome_start[other], outcome_start[a + 1] - outcome_start[a]
-    if outcome_start[other + 1] - start != n:
-        return False
-    moved = shift[a] - shift[other]
-    for i in range(n):
-        o, r = first + i, start + i
-        if successor[o] != successor[r] or bits[o] != bits[r] or cost[o] - cost[r] != moved:
-            return False
-    return True
+@njit(cache=True)
+def first_mixed(outcome_start, few, mixed, slots, like):
+    """Find the first action with the same hash as each one; an action with less than ``few`` outcomes gets itself.
+
+    ``slots`` enters with zeros, at least twice as many as actions and a power of two.
+    """
+    last = len(slots) - 1
+    for a in range(len(like)):
+        like[a] = a
+        if outcome_start[a + 1] - outcome_start[a] < few:
+            continue
+        slot = np.int64(mixed[a] >> np.uint64(20)) & last
+        while slots[slot] > 0 and mixed[slots[slot] - 1] != mixed[a]:
+            slot = (slot + 1) & last
+        if slots[slot] > 0:
+            like[a] = slots[slot] - 1
+        else:
+            slots[slot] = a + 1
 
 
 @njit(cache=True, nogil=True)
-def compare_rows(counters, part, outcome_start, successor, cost, bits, shift, like, shared):
-    """Mark the lists that actions do share; an action that shares a hash alone gets itself in ``like``."""
+def compare_rows(counters, part, outcome_start, rows, shift, like, shared):
+    """Mark the lists that actions do share; an action that shares a hash alone gets itself in ``like``.
+
+    ``rows`` is (successor, cost, bits).
+    """
+    successor, cost, bits = rows
     for k in drawn(counters, len(part) - 1):
         for a in range(part[k], part[k + 1]):
-            if like[a] == a:
+            other = like[a]
+            if other == a:
                 continue
-            if same_row(a, like[a], outcome_start, successor, cost, bits, shift):
-                shared[like[a]] = True
-            else:
+            back, moved = outcome_start[a] - outcome_start[other], shift[a] - shift[other]
+            if outcome_start[a + 1] - outcome_start[other + 1] != back:
                 like[a] = a
+            for o in range(outcome_start[a], outcome_start[a + 1] if like[a] == other else outcome_start[a]):
+                r = o - back
+                if successor[o] != successor[r] or bits[o] != bits[r] or cost[o] - cost[r] != moved:
+                    like[a] = a
+                    break
+            if like[a] == other:
+                shared[other] = True
 
 
 @njit(cache=True, nogil=True)

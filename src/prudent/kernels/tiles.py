@@ -72,7 +72,8 @@ def fill_in(question, work, shift, values, scratch, s, b, n):
 
 @overload(fill_in, jit_options=STEP | {"forceinline": True})
 def _fill_in(question, work, shift, values, scratch, s, b, n):
-    return {Plan: fill_in_plan, Bound: fill_in_bound, Given: fill_in_given}[class_of(question)]
+    # A bound is U alone; rounding errors are subtracted in the end.
+    return {Plan: fill_in_plan, Bound: least_excess.py_func, Given: fill_in_given}[class_of(question)]
 
 
 def fill_in_plan(question, work, shift, values, scratch, s, b, n):
@@ -80,11 +81,6 @@ def fill_in_plan(question, work, shift, values, scratch, s, b, n):
     unsafe = least_excess(question, work, shift, values, scratch, s, b, n)
     least_mean(question, work, shift, values, scratch, s, b, n, unsafe)
     hold(values, scratch, s, b, n)
-
-
-def fill_in_bound(question, work, shift, values, scratch, s, b, n):
-    """Find U alone; rounding errors are subtracted in the end."""
-    least_excess(question, work, shift, values, scratch, s, b, n)
 
 
 def fill_in_given(question, work, shift, values, scratch, s, b, n):

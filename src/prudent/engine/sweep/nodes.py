@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from prudent.engine.prepared import Prepared
-from prudent.kernels.sharing import compare_rows, mix_rows, share
+from prudent.kernels.sharing import compare_rows, first_mixed, mix_rows, share
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
 from prudent.runtime.team import cut, in_parts
 
@@ -80,11 +80,11 @@ def actions_alike(
     have the hash of others.
     """
     n, rows, lists = len(start) - 1, (cut(start), start), (successor, cost, probability.view(np.uint64))
-    shift, mixed, like = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.uint64), np.arange(n)
+    shift, mixed, like = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64)
     in_parts(threads, mix_rows, len(cost), *rows, *lists, FEW, shift, mixed)
-    many = np.flatnonzero(np.diff(start) >= FEW)
-    _, first, which = np.unique(mixed[many], return_index=True, return_inverse=True)
-    like[many] = many[first[which]]  # the first action with the same hash
+    # Zeros that are never written to take no memory.
+    slots = np.zeros(max(16, 2 ** (2 * n - 1).bit_length()), dtype=np.int32 if n < 2**31 else np.int64)
+    first_mixed(start, FEW, mixed, slots, like)
     shared = np.zeros(n, dtype=bool)
-    in_parts(threads, compare_rows, len(cost), *rows, *lists, shift, like, shared)
+    in_parts(threads, compare_rows, len(cost), *rows, lists, shift, like, shared)
     return like, shift, shared

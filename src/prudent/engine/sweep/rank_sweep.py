@@ -22,7 +22,6 @@ from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import Backend, Shapes
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.errors import Defect
-from prudent.kernels.questions import Aims
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays, own_cores
 from prudent.runtime.ranks import End, Ranks
@@ -58,7 +57,7 @@ class Part(Protocol):
     def advance(self, last: int, *, final: bool) -> FloatArray | None:
         """Settle the levels before ``last``; return U, its lower bound and M of the start by level, on rank 0."""
 
-    def actions(self, whole: NDArray[Any] | None) -> list[float] | None:
+    def actions(self, whole: Any) -> list[float] | None:
         """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""
 
     def values(self) -> Arrays | None:
@@ -85,11 +84,6 @@ class RankSweep(Backend):
     @abstractmethod
     def _laid_out(self) -> Part:
         """Return what any rank needs to know to begin its part where the sweep of one process is."""
-
-    @classmethod
-    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return the memory that one process takes."""
-        return cls.kind.table_bytes(prepared, levels, aims, keep=keep)
 
     @classmethod
     def outcomes(cls, prepared: Prepared) -> int:
@@ -177,6 +171,21 @@ def follow(ranks: Ranks, threads: object) -> None:
 def shared(ranks: Ranks, what: Any, threads: int) -> Any:
     """Return what rank 0 gives, on all ranks; it copies with so many threads."""
     return ranks.shared(what, lambda source, target: copy_together(source, target, threads))
+
+
+def collected(ranks: Ranks, mine: list[tuple[int, NDArray[Any]]]) -> Iterator[tuple[int, int, NDArray[Any]]]:
+    """Move numbered arrays of all ranks to rank 0; there, yield each one's rank, its number and itself."""
+    about = ranks.gathered([(number, array.shape, array.dtype) for number, array in mine])
+    for rank, arrays in enumerate(about or []):
+        for i, (number, shape, kind) in enumerate(arrays):
+            array = mine[i][1] if rank == 0 else np.empty(shape, dtype=kind)
+            if rank > 0:
+                ranks.receive(array, rank)
+            yield rank, number, array
+    if about is None:
+        for _, array in mine:
+            ranks.send(np.ascontiguousarray(array), 0)
+        ranks.finish()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.sweep.rank_sweep import RankSweep
+from prudent.engine.sweep.rank_sweep import RankSweep, collected
 from prudent.engine.sweep.task import Task
 from prudent.engine.sweep.tile_layout import LEAST, Tiling, tiling_of
 from prudent.engine.sweep.tile_window import Window, short_tile
@@ -179,23 +179,12 @@ class TilePart:
         size = int(np.minimum(piece.back, self.tables.window.kept).sum())
         return np.zeros((2 if self.plan else 1, size))
 
-    def actions(self, whole: NDArray[Any] | None) -> list[float] | None:
+    def actions(self, whole: Any) -> list[float] | None:
         """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""
-        ranks, delay = self.ranks, self.tiling.work.delay
-        about = ranks.gathered([(first, choice.shape) for first, choice in self._kept])
-        if about is None or whole is None:
-            for _, choice in self._kept:
-                ranks.send(choice, 0)
-            ranks.finish()
-        else:
-            for rank, tiles in enumerate(about):
-                for i, (first, shape) in enumerate(tiles):
-                    part = self._kept[i][1] if rank == 0 else np.empty(shape, dtype=whole.dtype)
-                    if rank > 0:
-                        ranks.receive(part, rank)
-                    put_back(part, first, delay[: shape[1]], whole)
+        for _, first, part in collected(self.ranks, self._kept):
+            put_back(part, first, self.tiling.work.delay[: self.n_states], whole)
         self._kept.clear()
-        return ranks.gathered(self.tables.lost)
+        return self.ranks.gathered(self.tables.lost)
 
     def values(self) -> Arrays | None:
         """Give rank 0 the levels that are handed on: there they are those of the sweep of one process."""

@@ -135,9 +135,9 @@ class Backend(ABC):
         """Return whether this backend should sweep a task of about this many levels."""
 
     @classmethod
-    @abstractmethod
     def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return the memory that the values of a sweep of so many levels take."""
+        """Return the memory that the values of a sweep of so many levels take; 0 if another backend counts them."""
+        return 0
 
     @classmethod
     def trial(cls, task: Task, levels: int) -> "Backend":
@@ -162,7 +162,9 @@ class Backend(ABC):
 
     def _widen(self, last: int) -> None:
         if last > (known := self.found.shape[1]):
-            self.found = np.pad(self.found, [(0, 0), (0, max(last, 2 * known) - known)])
+            wider = np.zeros((3, max(last, 2 * known)))
+            wider[:, :known] = self.found
+            self.found = wider
 
     @abstractmethod
     def _advance(self, last: int, *, final: bool) -> None:

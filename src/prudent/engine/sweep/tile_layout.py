@@ -23,13 +23,12 @@ from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.sweep.question import Question, Rounding
 from prudent.engine.values.bellman import largest_rounding
 from prudent.engine.values.worst_case import UNREACHED, worst_case_of
-from prudent.kernels.acyclic import longest_ahead
 from prudent.kernels.counting import sorted_by
-from prudent.kernels.layout import clear_beyond, layers, share_rows
+from prudent.kernels.layout import clear_beyond, layers, node_layers, share_rows
 from prudent.kernels.stretches import LANES, Groups, Known, Parts, Work
 from prudent.models.graph import Blocks, ordered_blocks
 from prudent.models.rows import BoolArray, IntArray, offsets, owner, starts
-from prudent.runtime.team import copy_together, in_parts
+from prudent.runtime.team import in_parts
 
 PART = 2**15
 """Outcomes times levels in the smallest parts of the work: some microseconds."""
@@ -163,13 +162,12 @@ def plain_tiling(prepared: Prepared) -> Tiling:
 def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     """Lay out a model without cycles."""
     n, arc_start = nodes.n_nodes, nodes.outcome_start[nodes.action_start]
-    source, first = owner(arc_start), prepared.blocks[1]
+    source = owner(arc_start)
     delay = np.append(prepared.least_spent, np.full(len(nodes.heads), UNREACHED))
     if len(nodes.heads) > 0:
-        first = ordered_blocks(arc_start, nodes.successor, threads=prepared.threads).blocks[1]
         np.minimum.at(delay, nodes.successor, delay[source] + nodes.cost)
-    layer, looked_back = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    longest_ahead(first, arc_start, nodes.successor, layer)
+    layer, looked_back = np.full(n, -1), np.zeros(n, dtype=np.int64)
+    node_layers(prepared.blocks[1], arc_start, nodes.successor, layer)
     last = layer.copy()  # the last layer that looks at it
     np.maximum.at(last, nodes.successor, layer[source])
     np.maximum.at(looked_back, nodes.successor, nodes.cost + delay[source] - delay[nodes.successor])
@@ -293,14 +291,11 @@ def known_of(prepared: Prepared, tiling: Tiling, question: Question) -> Known:
     starts = work.outcome_start[prepared.n_actions : -1] - first
     chance, after, cost = work.probability[first:], work.successor[first:], work.cost[first:]
     needs = np.maximum.reduceat(np.minimum(cost + worst.value[after], UNREACHED), starts)
-    action_worst = np.empty(len(worst.action_value) + len(needs), dtype=np.int64)
-    copy_together(worst.action_value, action_worst[: len(worst.action_value)], prepared.threads)
-    action_worst[len(worst.action_value) :] = needs
     return Known(
         excess=np.append(excess, np.add.reduceat(chance * (excess[after] + question.terms.slope * cost), starts)),
         mean=np.append(mean, np.add.reduceat(chance * mean[after], starts)),
         worst=np.append(worst.value, needs),
-        action_worst=action_worst,
+        action_worst=np.append(worst.action_value, needs),
         calm=np.append(calm, np.maximum.reduceat(np.minimum(cost + calm[after], UNREACHED), starts)),
         choice=np.append(number, np.zeros(len(tiling.heads), dtype=np.int64)),
     )
