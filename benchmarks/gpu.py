@@ -16,12 +16,12 @@ import numpy as np
 
 import prudent
 from large_model import large_model
-from prudent.engine.device_rows import device_rows
+from prudent.engine.device_rows import device_rows, resident
+from prudent.engine.places import places_of
 from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.bounded import bounded_sweep
-from prudent.engine.sweep.device_tiles import device_model
-from prudent.engine.sweep.level_layout import level_layout
+from prudent.engine.sweep.device_tiles import brought
 from prudent.engine.sweep.question import Question
 from prudent.engine.sweep.tile_layout import tiling_of
 from prudent.engine.values.expected_cost import least_expected_cost
@@ -67,11 +67,11 @@ def lay_out(prepared: Prepared, limits: Limits) -> None:
     """Do all that depends on the model alone."""
     tiling, device = tiling_of(prepared), limits.device
     if tiling is None or not prepared.acyclic:
-        level_layout(prepared)
+        places_of(prepared)
     if device is None:
         return
     if prepared.acyclic and tiling is not None:
-        device_model(device, prepared)
+        resident(device, prepared, brought)
     else:
         device_rows(device, prepared)
 

@@ -10,7 +10,7 @@ import prudent
 from prudent.engine import device_rows as rows_module
 from prudent.engine.device_rows import device_rows
 from prudent.engine.prepare import prepare
-from prudent.engine.sweep import device_policy, device_tiles, level_layout
+from prudent.engine.sweep import device_policy, device_tiles, question
 from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.device_levels import DeviceLevelSweep
 from prudent.engine.sweep.device_tiles import DeviceTileSweep
@@ -111,7 +111,7 @@ def test_tiles_take_turns_in_their_rows(device, monkeypatch, number):
 def test_a_lower_bound_of_its_own_where_rounding_may_add_up(device, monkeypatch, number, aims):
     for narrow in (0, 1024):
         monkeypatch.setattr(rows_module, "NARROW", narrow)
-        monkeypatch.setattr(level_layout, "CLOSE", 0.0)
+        monkeypatch.setattr(question, "CLOSE", 0.0)
         task = task_for(number, device, aims=aims)
         found = swept(task)
         assert isinstance(found, DeviceLevelSweep)

@@ -1,5 +1,6 @@
 """The rows of a model on a device, by place, as compact as possible: every level of a sweep reads all of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -7,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.places import places_of
-from prudent.engine.prepared import Prepared, once
-from prudent.runtime.gpu import Device, Kernels, Resident
+from prudent.engine.prepared import Prepared
+from prudent.runtime.gpu import Device, Kernels, Model, Resident
 from prudent.runtime.limits import room_on
 
 MOST = 2**32 - 1
@@ -90,15 +91,15 @@ class DeviceRows:
         return found
 
 
+def resident(device: Device, prepared: Prepared, bring: Callable[[Device, Prepared], Model | None]) -> Model | None:
+    """Return what brings a model to a device, which it does once, as long as the model stays there."""
+    kept: Resident = prepared.found.setdefault(bring, Resident())
+    return kept.on(device, lambda: bring(device, prepared))
+
+
 def device_rows(device: Device, prepared: Prepared) -> DeviceRows | None:
     """Return the rows of a model on a device; None if there are free cycles, or too many outcomes."""
-    return _resident(prepared).on(device, lambda: _rows(device, prepared))
-
-
-@once
-def _resident(prepared: Prepared) -> Resident:
-    """Return where the rows are, if they are on a device."""
-    return Resident()
+    return resident(device, prepared, _rows)
 
 
 def _rows(device: Device, prepared: Prepared) -> DeviceRows | None:

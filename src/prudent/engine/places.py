@@ -7,23 +7,17 @@ and are solved one after the other.
 Rows are copied in the order of places, as compact as possible: a sweep reads all of them once for each level.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, once
 from prudent.kernels.levels import Places, Turns
-from prudent.kernels.places import breadth_first, cut, rows_by_place
-from prudent.kernels.team import new_counters
+from prudent.kernels.places import breadth_first, cut
 from prudent.models.rows import BoolArray, IntArray, offsets, ranges
-from prudent.runtime.team import side_by_side
 
 PART = 4096
 """Outcomes in a part: some 20 microseconds of one thread."""
-
-COPIED = 2**12
-"""Places whose rows are copied at a time."""
 
 MANY, NEAR = 2**16, 2**12
 """The number of states above which their order matters, since their values outgrow the caches; and a close distance."""
@@ -41,12 +35,24 @@ def lanes_of(turns: Turns, work: float, threads: int) -> int:
 @once
 def places_of(prepared: Prepared) -> tuple[Places, IntArray]:
     """Return the rows of a model by place, and the model's actions in their order."""
-    state = turns_of(prepared)[0].state
+    state = turns_of(prepared).state
     place = np.empty(prepared.n_states, dtype=np.int32)
     place[state] = np.arange(prepared.n_states, dtype=np.int32)
-    (action_start, *rows), action = _rows(prepared, state, place)
-    first = prepared.action_start[:-1][state]
-    return Places._make((state, place, action_start, first, *rows, state)), action
+    action = ranges(prepared.action_start, state)
+    outcome = ranges(prepared.outcome_start, action)
+    kind = next(kind for kind in (np.uint8, np.uint16, np.int64) if prepared.cost_range[1] <= np.iinfo(kind).max)
+    places = Places(
+        state=state,
+        place=place,
+        action_start=offsets(np.diff(prepared.action_start)[state]),
+        action=prepared.action_start[:-1][state],
+        outcome_start=offsets(np.diff(prepared.outcome_start)[action]),
+        probability=prepared.probability[outcome],
+        successor=place[prepared.successor[outcome]],
+        cost=prepared.cost[outcome].astype(kind),
+        column=state,
+    )
+    return places, action
 
 
 class Sections(NamedTuple):
@@ -80,15 +86,14 @@ def sections_of(prepared: Prepared) -> Sections:
 
 
 @once
-def turns_of(prepared: Prepared) -> tuple[Turns, int]:
-    """Return the order in which the states of a level are settled, and the longest path of free moves.
+def turns_of(prepared: Prepared) -> Turns:
+    """Return the order in which the states of a level are settled.
 
     A move is free here if its successor is looked up on the same level: with costs between levels, these are the moves
     that cost less than one level.
     """
     found = sections_of(prepared)
-    work = offsets(np.diff(prepared.arc_start)[found.state])
-    return turns_among(found, work), int(prepared.free_depth.max(initial=0))
+    return turns_among(found, offsets(np.diff(prepared.arc_start)[found.state]))
 
 
 def turns_among(sections: Sections, work: IntArray) -> Turns:
@@ -120,19 +125,3 @@ def _share_inside(prepared: Prepared, state: IntArray, inside: BoolArray) -> flo
     """Return the share of the outcomes of some states that lead to states inside."""
     successor = prepared.successor[ranges(prepared.arc_start, state)]
     return float(inside[successor].sum() / max(len(successor), 1))
-
-
-def _rows(prepared: Prepared, state: IntArray, place: NDArray[np.int32]) -> tuple[list[Any], IntArray]:
-    """Return the rows by place, and the model's actions in their order."""
-    count = np.diff(prepared.action_start)[state]
-    action_start = offsets(count)
-    action = np.repeat(prepared.action_start[:-1][state] - action_start[:-1], count) + np.arange(action_start[-1])
-    outcome_start = offsets(np.diff(prepared.outcome_start)[action])
-    total, most = len(prepared.cost), prepared.cost_range[1]
-    kind = next(kind for kind in (np.uint8, np.uint16, np.int64) if most <= np.iinfo(kind).max)
-    new = [action_start, outcome_start, np.empty(total), np.empty(total, dtype=np.int32), np.empty(total, dtype=kind)]
-    old = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor, prepared.cost
-    counters = new_counters()
-    lanes = prepared.threads if total > ENOUGH else 1
-    side_by_side(lanes, lambda lane: rows_by_place(old, state, place, tuple(new), COPIED, counters))
-    return new, action

@@ -15,8 +15,8 @@ from prudent.engine.cost_scale import CostScale
 from prudent.errors import Defect
 from prudent.kernels.acyclic import least_behind, longest_ahead
 from prudent.kernels.counting import mean_costs
-from prudent.kernels.graphs import UNREACHED
-from prudent.kernels.layout import layers, least_costs
+from prudent.kernels.graphs import UNREACHED, nearest
+from prudent.kernels.layout import layers
 from prudent.kernels.search import lower_behind
 from prudent.models.graph import Blocks, Order, entering, least_ahead, least_by_state, ordered_blocks, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
@@ -243,8 +243,7 @@ class Prepared(Rows):
         If costs are rounded up, the total is rounded as a whole, which may give fewer levels than cost by cost.
         """
         up = self.scale.rounded and bool((self.cost * self.scale.stride >= self.fine).all())
-        far = np.iinfo(np.int64).max // 2
-        least = np.full(self.n_states, far)
+        least = np.full(self.n_states, UNREACHED)
         least[self.start] = 0
         rows = self.arc_start, self.successor, self.fine if up else self.cost
         if self.acyclic:
@@ -255,9 +254,10 @@ class Prepared(Rows):
             lowered[self.start] = 0
             in_parts(self.threads, lower_behind, len(self.cost), cut(self.arc_start), *rows, least, lowered, changed)
             if changed[-1]:
-                least[:] = far
-                least_costs(*rows, self.start, least)
-        least[least == far] = least[least < far].max()  # unreachable states get the largest finite value
+                each, via = np.arange(len(self.cost)), np.empty(self.n_states, dtype=np.int64)
+                first = np.arange(self.n_states) == self.start  # along outcomes, since they stand for those that enter
+                nearest(first, self.successor, each, self.arc_start, each, rows[2], least, via)
+        least[least == UNREACHED] = least[least < UNREACHED].max()  # unreachable states get the largest finite value
         return self.scale.up(least) if up else least
 
     def playing(self, choice: IntArray) -> BoolArray:

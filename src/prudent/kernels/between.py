@@ -171,12 +171,8 @@ def bound_block(work, table, at, b, block, workspace, ready):
     arcs, costs, near, base, slope = work.arcs, work.costs, work.near, work.base, work.terms.slope
     k, allowed, chosen, row = workspace
     begin, end, block_state = arcs.block_start[block], arcs.block_start[block + 1], arcs.block_state
-    action_start, inner_start, inner_stop, successor = (
-        arcs.action_start,
-        arcs.inner_start,
-        arcs.inner_stop,
-        arcs.successor,
-    )
+    action_start, inner_start, inner_stop = arcs.action_start, arcs.inner_start, arcs.inner_stop
+    successor = arcs.successor
     rows = arcs.probability, successor, costs.cost, work.parts
     for i in range(begin, end):
         s = block_state[i]

@@ -3,28 +3,26 @@
 import numpy as np
 from numba import njit
 
-from prudent.kernels.blocks import solve_block
-from prudent.kernels.levels import lower_block
 from prudent.kernels.questions import FAST
 from prudent.kernels.stretches import NEVER, add_outcome
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def settle_group(question, work, strip, values, scratch, free, group):
+def settle_group(question, work, groups, strip, values, scratch, group):
     """Settle a plan or a bound in a group, for a whole tile: known parts first, then level by level."""
     (terms, tie, known), (first, last, _, _, _), plan = question, strip, len(values.mean) > 1
-    outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
+    outcome_start, late_stop, action_start = work.outcome_start, groups.ready, work.action_start
     probability, successor, cost, delay = work.probability, work.successor, work.cost, work.delay
     row, means, excesses = values.row, values.mean, values.excess
     worst, action_worst, calm, base, base_mean = known.worst, known.action_worst, known.calm, known.excess, known.mean
     mean_cost, k, ready = work.mean_cost, scratch.m, scratch.ready
-    for q in range(work.queue_start[group], work.queue_start[group + 1]):
-        a = work.queue[q]
-        s = work.action_node[a]
-        at = work.scratch[s] + a - action_start[s]
+    for q in range(groups.queue_start[group], groups.queue_start[group + 1]):
+        a = groups.queue[q]
+        s = groups.action_node[a]
+        at = groups.scratch[s] + a - action_start[s]
         # The known part of U, for budgets that may be exceeded.
         b = max(first - delay[s], 1)
-        n = max(min(last - delay[s], worst[s] if work.block_of[s] < 0 else NEVER) - b, 0)
+        n = max(min(last - delay[s], worst[s]) - b, 0)
         k[:n] = terms.accrual * mean_cost[a]
         for o in range(late_stop[a], outcome_start[a + 1]):
             t, rest = successor[o], b - cost[o]
@@ -43,20 +41,11 @@ def settle_group(question, work, strip, values, scratch, free, group):
                 ready[b + delay[s] - first + i, at] = k[i]
     for level in range(first, last):
         line = level - first
-        skipped = 0
-        for g in range(work.group_start[group], work.group_start[group + 1]):
-            if skipped > 0:
-                skipped -= 1
-                continue
-            if work.block_size[g] > 1:
-                settle_free(work, terms, level, line, values, base, ready, free, g)
-                skipped = work.block_size[g] - 1
-                continue
-            s = work.group_node[g]
+        for s in work.group_node[work.group_start[group] : work.group_start[group + 1]]:
             b, start, stop = level - delay[s], action_start[s], action_start[s + 1]
             if b <= 0:
                 continue
-            at, safe = work.scratch[s] - start, b >= worst[s]
+            at, safe = groups.scratch[s] - start, b >= worst[s]
             least = 0.0 if safe else np.inf
             for a in range(start, start if safe else stop):
                 total = at_level(
@@ -72,10 +61,8 @@ def settle_group(question, work, strip, values, scratch, free, group):
                 best, stop = base_mean[s], start
             for a in range(start, stop):
                 if action_worst[a] <= b if safe else ready[line, at + a] <= limit:
-                    total, end = (
-                        ready[line, at + a] if safe else mean_cost[a],
-                        late_stop[a] if safe else outcome_start[a + 1],
-                    )
+                    total = ready[line, at + a] if safe else mean_cost[a]
+                    end = late_stop[a] if safe else outcome_start[a + 1]
                     total = at_level(total, outcome_start[a], end, work, row, b, means, base_mean, 0.0)
                     if total < best:
                         best, chosen = total, a - start
@@ -91,32 +78,3 @@ def at_level(total, begin, end, work, row, b, table, base, slope):
         t, rest = successor[o], b - cost[o]
         total += probability[o] * (table[row[t] + rest] if rest > 0 else base[t] - slope * rest)
     return total
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def settle_free(work, terms, level, line, values, base, ready, free, g):
-    """Find a lower bound on U in the nodes of a free cycle, at one level."""
-    arcs, (k, allowed, chosen, value) = free.arcs, free.workspace
-    outcome_start, late_stop, action_start = work.outcome_start, work.ready, work.action_start
-    successor, cost, delay = work.successor, work.cost, work.delay
-    row, excesses = values.row, values.excess
-    b = level - delay[work.group_node[g]]  # the same for all of them
-    if b <= 0:
-        return
-    for i in range(g, g + work.block_size[g]):
-        s = work.group_node[i]
-        for a in range(action_start[s], action_start[s + 1]):
-            first = outcome_start[a]
-            while first < late_stop[a] and cost[first] == 0:  # those at no cost come first
-                value[successor[first]] = excesses[row[successor[first]] + b]  # outside the cycle: settled already
-                first += 1
-            total = ready[line, work.scratch[s] + a - action_start[s]]
-            k[a] = at_level(total, first, late_stop[a], work, row, b, excesses, base, terms.slope)
-            allowed[a] = True
-    block = work.block_of[work.group_node[g]]
-    begin, end = arcs.block_start[block], arcs.block_start[block + 1]
-    solve_block(arcs, begin, end, k, allowed, 1.0, 0.0, chosen, value)
-    lower_block(arcs, free.costs, free.ends, b, block, k, value, 0.0)
-    for i in range(g, g + work.block_size[g]):
-        s = work.group_node[i]
-        excesses[row[s] + b] = value[s]

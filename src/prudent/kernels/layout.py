@@ -1,27 +1,9 @@
-"""Laying a model out for tiles: least costs from the start, layers of blocks, rows of nodes."""
-
-from heapq import heappop, heappush
+"""Laying a model out for tiles: layers of blocks, rows of nodes."""
 
 import numpy as np
 from numba import njit
 
 from prudent.kernels.team import drawn
-
-
-@njit(cache=True)
-def least_costs(arc_start, successor, cost, start, least):
-    """Find the least cost of reaching each state from the start; ``least`` enters with large numbers."""
-    least[start] = 0
-    heap = [(np.int64(0), np.int64(start))]
-    while len(heap) > 0:
-        spent, s = heappop(heap)
-        if spent > least[s]:
-            continue
-        for o in range(arc_start[s], arc_start[s + 1]):
-            t = successor[o]
-            if spent + cost[o] < least[t]:
-                least[t] = spent + cost[o]
-                heappush(heap, (least[t], np.int64(t)))
 
 
 @njit(cache=True)
@@ -37,6 +19,22 @@ def layers(blocks, action_start, outcome_start, successor, cost, short, layer):
             for o in range(outcome_start[action_start[s]], outcome_start[action_start[s + 1]]):
                 if cost[o] < short and block_of[successor[o]] != k:
                     layer[k] = max(layer[k], layer[block_of[successor[o]]] + 1)
+
+
+@njit(cache=True)
+def node_layers(backwards, arc_start, successor, layer):
+    """Fill in, without cycles, the most outcomes on a path from each node; ``layer`` enters with -1.
+
+    ``backwards`` lists the states, successors first.  Shared lists are nodes after the states; they come before the
+    states that have them.
+    """
+    for s in backwards:
+        for at in range(arc_start[s], arc_start[s + 1] + 1):
+            node = successor[at] if at < arc_start[s + 1] else s
+            if layer[node] < 0:
+                layer[node] = 0
+                for o in range(arc_start[node], arc_start[node + 1]):
+                    layer[node] = max(layer[node], layer[successor[o]] + 1)
 
 
 @njit(cache=True)

@@ -1,7 +1,7 @@
 """The layout by levels: budgets one after the other, all states of a level in their order, on all threads.
 
 Budgets, costs and values are in levels.  States are numbered by *place*: first those from which no free move leads
-on, then layer by layer those whose free moves lead to layers before (:mod:`prudent.engine.sweep.level_layout`).  States
+on, then layer by layer those whose free moves lead to layers before (:mod:`prudent.engine.places`).  States
 of a layer do not look at each other on the same level, so a layer is cut into parts that threads take side by side.
 
 The values of a state on a level, the *fields* of the question (:mod:`prudent.kernels.questions`), are next to each
@@ -175,12 +175,8 @@ def settle_plan(question, places, b, begin, end, values, scratch):
     terms, tie, known = question
     accrual, slope = terms.accrual, terms.slope
     mean_cost, _, worst, action_worst, default = known
-    action_start, outcome_start, first_action, column = (
-        places.action_start,
-        places.outcome_start,
-        places.action,
-        places.column,
-    )
+    action_start, outcome_start = places.action_start, places.outcome_start
+    first_action, column = places.action, places.column
     u, m, lost, choice = scratch.excess, scratch.mean, scratch.lost[0], values.choice
     table, fields, one, nothing = values.table, np.uint64(values.fields), np.uint64(1), np.uint64(0)
     level = b, b % values.window
@@ -239,12 +235,8 @@ def settle_given(question, places, b, begin, end, values, scratch):
     """Settle the values of a given policy."""
     terms, (entry, first_entry, low, high, stride, without), known = question
     accrual, slope = terms.accrual, terms.slope
-    action_start, outcome_start, first_action, state = (
-        places.action_start,
-        places.outcome_start,
-        places.action,
-        places.state,
-    )
+    action_start, outcome_start = places.action_start, places.outcome_start
+    first_action, state = places.action, places.state
     table, fields, one, nothing = values.table, np.uint64(values.fields), np.uint64(1), np.uint64(0)
     level, above = (b, b % values.window), np.uint64(2)
     for s in range(np.uint64(begin), np.uint64(end)):

@@ -1,26 +1,7 @@
-"""Laying a model out for a sweep level by level: its rows by place, and places cut into parts."""
+"""Laying a model out for a sweep level by level: the order of states, and places cut into parts."""
 
 import numpy as np
 from numba import njit
-
-from prudent.kernels.team import drawn_shares
-
-
-@njit(cache=True, nogil=True)
-def rows_by_place(rows, state, place, new_rows, each, counters):
-    """Copy the rows of a model, places ``each`` at a time; successors become places.  One thread's share."""
-    action_start, outcome_start, probability, successor, cost = rows
-    new_action_start, new_outcome_start, new_probability, new_successor, new_cost = new_rows
-    for begin, end in drawn_shares(counters, len(state), each):
-        for i in range(begin, end):
-            a = action_start[state[i]]
-            for new in range(new_action_start[i], new_action_start[i + 1]):
-                there = outcome_start[a] - new_outcome_start[new]
-                for o in range(new_outcome_start[new], new_outcome_start[new + 1]):
-                    new_probability[o] = probability[there + o]
-                    new_successor[o] = place[successor[there + o]]
-                    new_cost[o] = cost[there + o]
-                a += 1
 
 
 @njit(cache=True)

@@ -48,31 +48,28 @@ def first_mixed(outcome_start, few, mixed, slots, like):
             slots[slot] = a + 1
 
 
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def same_row(a, other, outcome_start, successor, cost, bits, shift):
-    """Return whether two actions have the same outcomes up to a shift of their costs."""
-    first, start, n = outcome_start[a], outcome_start[other], outcome_start[a + 1] - outcome_start[a]
-    if outcome_start[other + 1] - start != n:
-        return False
-    moved = shift[a] - shift[other]
-    for i in range(n):
-        o, r = first + i, start + i
-        if successor[o] != successor[r] or bits[o] != bits[r] or cost[o] - cost[r] != moved:
-            return False
-    return True
-
-
 @njit(cache=True, nogil=True)
-def compare_rows(counters, part, outcome_start, successor, cost, bits, shift, like, shared):
-    """Mark the lists that actions do share; an action that shares a hash alone gets itself in ``like``."""
+def compare_rows(counters, part, outcome_start, rows, shift, like, shared):
+    """Mark the lists that actions do share; an action that shares a hash alone gets itself in ``like``.
+
+    ``rows`` is (successor, cost, bits).
+    """
+    successor, cost, bits = rows
     for k in drawn(counters, len(part) - 1):
         for a in range(part[k], part[k + 1]):
-            if like[a] == a:
+            other = like[a]
+            if other == a:
                 continue
-            if same_row(a, like[a], outcome_start, successor, cost, bits, shift):
-                shared[like[a]] = True
-            else:
+            back, moved = outcome_start[a] - outcome_start[other], shift[a] - shift[other]
+            if outcome_start[a + 1] - outcome_start[other + 1] != back:
                 like[a] = a
+            for o in range(outcome_start[a], outcome_start[a + 1] if like[a] == other else outcome_start[a]):
+                r = o - back
+                if successor[o] != successor[r] or bits[o] != bits[r] or cost[o] - cost[r] != moved:
+                    like[a] = a
+                    break
+            if like[a] == other:
+                shared[other] = True
 
 
 @njit(cache=True, nogil=True)

@@ -10,11 +10,9 @@ from numba import njit
 
 from prudent.kernels.questions import FAST
 
-NOTHING = np.empty(0, dtype=np.int64)
-
 
 class Work(NamedTuple):
-    """A model laid out for tiles, and for cyclic groups what only they need."""
+    """A model laid out for tiles."""
 
     group_start: np.ndarray  # (n_groups + 1,)
     group_node: np.ndarray  # (n_nodes,)  groups successors first; within one, successors along free outcomes first
@@ -27,15 +25,16 @@ class Work(NamedTuple):
     mean_cost: np.ndarray  # (n_actions,)
     left_out: np.ndarray  # (n_actions,)  whether an action need not be looked at
     delay: np.ndarray  # (n_nodes,)  the least cost from the start
-    ready: np.ndarray = NOTHING  # (n_actions,)  outcomes from here on are known before the tile begins
-    scratch: np.ndarray = NOTHING  # (n_nodes,)  where a node's actions begin in the scratch of its group
-    queue_start: np.ndarray = NOTHING  # (n_groups + 1,)
-    queue: np.ndarray = NOTHING  # (n_actions,)  the actions of each group, sorted by successor for the cache
-    action_node: np.ndarray = NOTHING  # (n_actions,)
-    block_size: np.ndarray = (
-        NOTHING  # (n_nodes,)  by place in group_node: how many nodes from here on form a free cycle
-    )
-    block_of: np.ndarray = NOTHING  # (n_nodes,)  the block of that cycle in Free.arcs; -1 for nodes on none
+
+
+class Groups(NamedTuple):
+    """What cyclic groups need besides."""
+
+    ready: np.ndarray  # (n_actions,)  outcomes from here on are known before the tile begins
+    scratch: np.ndarray  # (n_nodes,)  where a node's actions begin in the scratch of its group
+    queue_start: np.ndarray  # (n_groups + 1,)
+    queue: np.ndarray  # (n_actions,)  the actions of each group, sorted by successor for the cache
+    action_node: np.ndarray  # (n_actions,)
 
 
 class Parts(NamedTuple):

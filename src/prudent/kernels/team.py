@@ -63,12 +63,6 @@ def end(counters):
     add_atomically(counters, DONE, ENDED)
 
 
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def ended(counters):
-    """Return whether the work has ended early."""
-    return read_atomically(counters, DONE) >= ENDED
-
-
 @njit(nogil=True)
 def drawn(counters, parts):
     """Yield the parts that this thread draws, out of so many."""
@@ -110,7 +104,7 @@ def drawn_by_stage(counters, stages, parts):
         if stage >= stages:
             return
         wait_for(counters, stage * parts)
-        if ended(counters):
+        if read_atomically(counters, DONE) >= ENDED:
             return
         yield stage, number % parts
         finish(counters)

@@ -72,7 +72,8 @@ def fill_in(question, work, shift, values, scratch, s, b, n):
 
 @overload(fill_in, jit_options=STEP | {"forceinline": True})
 def _fill_in(question, work, shift, values, scratch, s, b, n):
-    return {Plan: fill_in_plan, Bound: fill_in_bound, Given: fill_in_given}[class_of(question)]
+    # A bound is U alone; rounding errors are subtracted in the end.
+    return {Plan: fill_in_plan, Bound: least_excess.py_func, Given: fill_in_given}[class_of(question)]
 
 
 def fill_in_plan(question, work, shift, values, scratch, s, b, n):
@@ -80,11 +81,6 @@ def fill_in_plan(question, work, shift, values, scratch, s, b, n):
     unsafe = least_excess(question, work, shift, values, scratch, s, b, n)
     least_mean(question, work, shift, values, scratch, s, b, n, unsafe)
     hold(values, scratch, s, b, n)
-
-
-def fill_in_bound(question, work, shift, values, scratch, s, b, n):
-    """Find U alone; rounding errors are subtracted in the end."""
-    least_excess(question, work, shift, values, scratch, s, b, n)
 
 
 def fill_in_given(question, work, shift, values, scratch, s, b, n):
@@ -309,17 +305,17 @@ def next_part(parts, tiles, front, k, layer):
 
 
 @njit(cache=True, nogil=True)
-def settle(question, work, tiles, values, free, parts, scratch, lane):
+def settle(question, work, groups, tiles, values, parts, scratch, lane):
     """Settle the levels of some tiles, together with other threads, each with a lane of its own.
 
-    ``free`` is None if no nodes wait for each other within a tile.
+    ``groups`` is None if no nodes wait for each other within a tile.
     """
     k, layer, begin, end, strip = next_part(parts, tiles, values.front, lane % tiles.streams, 0)
     while layer >= 0:
-        if free is None:
+        if groups is None:
             settle_nodes(question, work, strip, values, scratch, begin, end)
         elif work.cyclic[begin]:
-            settle_group(question, work, strip, values, scratch, free, begin)
+            settle_group(question, work, groups, strip, values, scratch, begin)
         else:
             settle_nodes(question, work, strip, values, scratch, begin, end)
         if begin <= tiles.start_group < end:  # keep what was found for the start

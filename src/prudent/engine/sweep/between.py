@@ -23,9 +23,8 @@ from prudent.models.rows import FloatArray, owner
 from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
 
-FEW, AT_ONCE = 128, 2**26
-"""How many levels are settled in one call at least, if that is not much work; and the most numbers for which room is
-made beforehand."""
+FEW = 128
+"""How many levels are settled in one call at least, if that is not much work."""
 
 OPERATIONS = 4
 """The operations of a sum with values between levels, as a multiple of those of a plain weighted sum."""
@@ -62,7 +61,7 @@ class BetweenSweep(Backend):
         near = prepared.outcome_start[1:] - np.bincount(
             prepared.outcome_action, weights=far, minlength=prepared.n_actions
         ).astype(np.int64)  # outcomes are sorted by cost
-        self._turns = turns_of(prepared)[0]
+        self._turns = turns_of(prepared)
         self.work = Work(arcs, costs, ends, question.terms, parts, near, error, size, base)
         self._scratch = Scratch(task.workspace(), np.empty((prepared.n_actions, TOGETHER)), np.ones(1, dtype=bool))
         self.table = base[:, None] + slope * np.arange(PAD, -1, -1.0)
@@ -114,11 +113,9 @@ class BetweenSweep(Backend):
         if last - first <= width:
             slide(self.table.reshape(-1), width, dropped, kept)
         else:
-            held = min(_held(self.task.prepared), self.task.most + 1 + PAD)
-            at_once = not self.task.keep and n * held <= AT_ONCE  # then there are never two large tables
-            wider = np.empty(
-                (n, max(last - first, held) if at_once else last - first + (looked // 2 if dropped else 0))
-            )
+            # Memory is taken only when it is written to; where all levels are kept, the last one is known.
+            held = 0 if self.task.keep else min(_held(self.task.prepared), self.task.most + 1 + PAD)
+            wider = np.empty((n, max(last - first, held)))
             wider[:, :kept] = self.table[:, dropped : dropped + kept]
             self.table = wider
         self.origin = first

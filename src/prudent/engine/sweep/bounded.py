@@ -87,36 +87,25 @@ def surely_above(
     it costs are rounded down; so are they if steps are too coarse for the other bound.  Return the bound for each
     budget from 0 up, and why the sweep stopped early, if it did.
     """
-    options: dict[str, Any] = {"alpha": alpha, "most": most, "terms": terms, "until": until, "threads": threads}
+    options: dict[str, Any] = {"alpha": alpha, "most": most, "until": until, "threads": threads}
     if exhausted is None:
-        low, stopped = _swept_below(prepared, limits, between=True, **options)
-        of_use = (
-            float((np.arange(len(low)) + low / (alpha or 1.0)).min())
-            >= surely_expected(prepared, limits)[prepared.start]
-        )
+        low, stopped = _swept_below(prepared, limits, terms, between=True, **options)
+        least = float((np.arange(len(low)) + low / (alpha or 1.0)).min())
+        of_use = least >= surely_expected(prepared, limits)[prepared.start]
         if of_use or stopped or (not np.isfinite(low).all() and alpha is None):
             return low, stopped
-    return _swept_below(prepared, limits, between=False, exhausted=exhausted, **options)
+    return _swept_below(prepared, limits, terms, between=False, exhausted=exhausted, **options)
 
 
 def _swept_below(
-    prepared: Prepared,
-    limits: Limits,
-    *,
-    between: bool,
-    alpha: float | None,
-    most: int,
-    terms: Terms,
-    until: Callable[[float], bool] | None,
-    threads: int | None,
-    exhausted: float | None = None,
+    prepared: Prepared, limits: Limits, terms: Terms, *, between: bool, exhausted: float | None = None, **options: Any
 ) -> tuple[FloatArray, str]:
     """Sweep costs between levels, or rounded down."""
     below, base, worst = beneath(prepared, terms, limits, between=between)
     if exhausted is not None:
         base = Base(*[np.full(below.n_states, exhausted)] * 3)
     question = Question(base, below.proper_choice(), worst, BOUND, terms)
-    swept = budget_sweep(below, question, limits, alpha=alpha, most=most, until=until, threads=threads)
+    swept = budget_sweep(below, question, limits, **options)
     return swept.low if between else swept.low[1:], swept.stopped
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from prudent.engine.device_rows import DeviceRows, device_rows
+from prudent.engine.places import places_of
 from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.device_policy import DevicePolicy, DeviceSweep, policy_bytes
-from prudent.engine.sweep.level_layout import LevelLayout, level_layout
-from prudent.engine.sweep.levels import window_of
+from prudent.engine.sweep.levels import rounding_by_level, window_of
 from prudent.engine.sweep.task import Shapes, Task
 from prudent.engine.values.bellman import rounding
 from prudent.runtime.limits import Arrays, room_on
@@ -27,7 +27,6 @@ LANES = 2
 class DeviceLevelSweep(DeviceSweep):
     """A sweep level by level on a device."""
 
-    layout: LevelLayout = field(init=False)
     rows: DeviceRows = field(init=False)
 
     def __post_init__(self) -> None:
@@ -37,8 +36,10 @@ class DeviceLevelSweep(DeviceSweep):
         rows = device_rows(device, prepared)
         assert rows is not None, "it serves only models without free cycles"
         question = task.question
-        self.rows, self.layout, base, aims = rows, level_layout(prepared), question.base, question.aims
-        self.bounded = aims.bound and not (aims.plan and self.layout.close(task.levels))
+        self.rows, base, aims = rows, question.base, question.aims
+        self._start = int(places_of(prepared)[0].place[prepared.start])
+        self.rounding = rounding_by_level(prepared)
+        self.bounded = aims.bound and not (aims.plan and self.rounding.close(task.levels))
         self._window = window_of(prepared, task.most)
         n, pairs = rows.n_states, self._window * rows.n_states
         need = pairs * ((16 if aims.plan else 0) + (8 if self.bounded else 0)) + 16 * n + 16 * rows.n_actions
@@ -79,7 +80,7 @@ class DeviceLevelSweep(DeviceSweep):
         model = *rows.graph, rows.cost, self._mean_cost, self._worst
         for b in range(first, last):
             value, bound = values[b - first], bounds[b - first]
-            level = rows.n_states, self.layout.start, b, self._window, *question.terms, *model
+            level = rows.n_states, self._start, b, self._window, *question.terms, *model
             if policy is not None:
                 known = self._action_worst, self._fallback, self._table, value, policy.row(b), self._lost
                 rows.launch(self._kernels, "settle_plan", LANES, *level, question.tie, rows.state, *known)

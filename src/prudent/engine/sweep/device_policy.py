@@ -6,9 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.task import Backend, Task, lengthened_choice, long_choice
-from prudent.kernels.questions import Aims
 from prudent.runtime.gpu import Device
 from prudent.runtime.team import copy_together
 
@@ -102,11 +100,6 @@ class DeviceSweep(Backend):
 
     _policy: DevicePolicy | None = None  # None if no actions are chosen
     _lost: Any = None  # (1,)  on the device: the largest relative increase of U by one choice among actions that tie
-
-    @classmethod
-    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return 0: the values are on the device."""
-        return 0
 
     @property
     def _lost_each(self) -> float:

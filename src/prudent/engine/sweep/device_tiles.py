@@ -11,12 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prudent.engine.prepared import Prepared, choice_type, once
+from prudent.engine.device_rows import resident
+from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.device_policy import DevicePolicy, DeviceSweep, policy_bytes
 from prudent.engine.sweep.task import Shapes, Task
 from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
 from prudent.models.rows import owner
-from prudent.runtime.gpu import BLOCK, Device, Resident
+from prudent.runtime.gpu import BLOCK, Device
 from prudent.runtime.limits import Arrays, room_on
 
 TILE, SHORTEST, SHARE = 2048, BLOCK, 0.5
@@ -39,7 +40,10 @@ class DeviceTileSweep(DeviceSweep):
         task, prepared, device, question = self.task, self.task.prepared, self.task.device, self.task.question
         tiling = tiling_of(prepared)
         assert device is not None and tiling is not None, "it serves only tasks that have both"
-        self.layout, self._model, work = tiling, device_model(device, prepared), tiling.work
+        model = resident(device, prepared, brought)
+        assert model is not None, "a tiling always fits"
+        self.layout, self._model, work = tiling, model, tiling.work
+        self.rounding = tiling.rounding
         n, aims, known = tiling.n_nodes, question.aims, known_of(prepared, tiling, question)
         late = int(work.delay[: prepared.n_states].max(initial=0))
         self.tile, self._width = self._sizes(device)
@@ -132,21 +136,10 @@ class _Model:
     delay: Any  # (n_nodes,)  int32
 
 
-def device_model(device: Device, prepared: Prepared) -> _Model:
-    """Return the tiling of a model on a device."""
+def brought(device: Device, prepared: Prepared) -> _Model | None:
+    """Bring the tiling of a model to a device."""
     tiling = tiling_of(prepared)
     assert tiling is not None, "only models that are laid out for tiles come here"
-    return _resident(prepared).on(device, lambda: _brought(device, tiling))
-
-
-@once
-def _resident(prepared: Prepared) -> Resident:
-    """Return where the tiling is, if it is on a device."""
-    return Resident()
-
-
-def _brought(device: Device, tiling: Tiling) -> _Model:
-    """Bring a tiling to a device."""
     work, up = tiling.work, device.up
     room_on(device, 16 * len(work.cost) + 16 * len(work.mean_cost) + 16 * tiling.n_nodes, "the model")
     source = owner(work.outcome_start[work.action_start])

@@ -10,7 +10,7 @@ from prudent.engine.sweep.against_nature import nature_bytes
 from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.estimate import likely_levels, memory_advice, sweep_bytes
 from prudent.engine.sweep.question import BOTH, EXCESS, Question
-from prudent.engine.sweep.task import Swept, Task
+from prudent.engine.sweep.task import Backend, Swept, Task
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.errors import PrudentError
@@ -57,15 +57,10 @@ def budget_sweep(
         limits.check(need, "the tables", more)
     sweep = backend_for(task, task.levels)(task)
     lanes = threads if ranks is None else ranks.threads * ranks.size
-    pace = Pace(lanes * sweep.batch / sweep.outcomes(prepared), limits)
-    key = "" if limits.keeper is None else _key(prepared, question, alpha, most)
-    kept = None if limits.keeper is None else limits.keeper.load(key)
-    if kept is not None:
-        sweep.resume(kept)
+    run = Run(sweep, limits, lanes, "" if limits.keeper is None else _key(prepared, question, alpha, most))
     resumed_at, seen = sweep.done, 0
     row, stopped = 0 if aims.plan else 1, ""
-    total = None if best == np.inf else best
-    with limits, Progress(question.doing, total=total, unit="levels") as progress:
+    with limits, Progress(question.doing, total=None if best == np.inf else best, unit="levels") as progress:
         while True:
             if alpha is not None:
                 f = np.arange(seen, sweep.done) + sweep.found[row, seen : sweep.done] / alpha
@@ -75,33 +70,52 @@ def budget_sweep(
                 end = np.ceil(end)
             if sweep.done > end:
                 break
-            wanted = max(sweep.done, sweep.first, FURTHER * sure - sweep.done)
-            last = int(min(sweep.done + max(min(pace.next(sweep.done), wanted), 1), end + 1))
-            while last > sweep.done + 1 and needs(last) > limits.memory:
-                last = (sweep.done + last) // 2  # after fewer levels, less may turn out to be needed
-            stopped = limits.stop
-            if not stopped and needs(last) > limits.memory:
-                stopped = "memory"
-            if limits.keeper is not None and (stopped or limits.keeper.due()):
-                try:
-                    limits.keeper.save(key, sweep.packed())
-                except PrudentError as error:
-                    if not stopped:
-                        raise
-                    announce(str(error))  # the answer so far is still returned
-            if stopped and not limits.partial:
-                raise Stopped(stopped, "the sweep" if question.policy is None else question.doing)
-            if stopped:
+            if stopped := run.step(end, max(sweep.done, sweep.first, FURTHER * sure - sweep.done)):
                 break
-            sweep.advance(last, final=last > end)
             progress.at(sweep.done, min(most, best))
             if until is not None and until(float(sweep.found[row, sweep.done - 1])):
                 break
     whole = sweep.choice
     excess, low, mean = sweep.found[:, : sweep.done]
     if limits.keeper is not None and not stopped and aims != BOTH and sweep.done > resumed_at:  # more sweeps follow
-        limits.keeper.save(key, {"found": np.stack([excess, low, mean]), "choice": whole}, final=True)
+        limits.keeper.save(run.key, {"found": np.stack([excess, low, mean]), "choice": whole}, final=True)
     return Swept(excess, low, mean, whole, sweep.values, stopped, sweep.lost)
+
+
+class Run:
+    """One sweep under way: its clock and Ctrl-C, its memory, its checkpoints."""
+
+    def __init__(self, sweep: Backend, limits: Limits, lanes: int = 1, key: str = "", doing: str = "") -> None:
+        question = sweep.task.question
+        self.sweep, self.limits, self.key = sweep, limits, key
+        self._doing = doing or ("the sweep" if question.policy is None else question.doing)
+        self._pace = Pace(lanes * sweep.batch / sweep.outcomes(sweep.task.prepared), limits)
+        if limits.keeper is not None and (kept := limits.keeper.load(key)) is not None:
+            sweep.resume(kept)
+
+    def step(self, end: float, most: float = np.inf) -> str:
+        """Settle some levels up to ``end``, at most so many; return why the sweep must stop instead, if it must."""
+        sweep, limits = self.sweep, self.limits
+        last = int(min(sweep.done + max(min(self._pace.next(sweep.done), most), 1), end + 1))
+        while last > sweep.done + 1 and not self._fits(last):
+            last = (sweep.done + last) // 2  # after fewer levels, less may turn out to be needed
+        stopped = limits.stop or ("" if self._fits(last) else "memory")
+        if limits.keeper is not None and (stopped or limits.keeper.due()):
+            try:
+                limits.keeper.save(self.key, sweep.packed())
+            except PrudentError as error:
+                if not stopped:
+                    raise
+                announce(str(error))  # the answer so far is still returned
+        if stopped and not limits.partial:
+            raise Stopped(stopped, self._doing)
+        if not stopped:
+            sweep.advance(last, final=last > end)
+        return stopped
+
+    def _fits(self, last: int) -> bool:
+        task, limits = self.sweep.task, self.limits
+        return sweep_bytes(task.prepared, last, task.question.aims, task.keep, limits.ranks) <= limits.memory
 
 
 def _most_needed(prepared: Prepared, question: Question, value: float, alpha: float, limits: Limits) -> float:

@@ -89,12 +89,8 @@ def memory_advice(prepared: Prepared, wanted: int, limits: Limits, alpha: float 
     Raising the limit is advised only if a machine may have that much.
     """
     largest = nice_step(max(float(np.abs(prepared.model.cost).max(initial=0.0)), prepared.scale.level_size))
-    step, coarser, need = (
-        prepared.scale.level_size,
-        wanted / limits.memory,
-        0,
-    )  # tables shrink no faster than steps grow
-    fits = np.nan
+    step, fits, need = prepared.scale.level_size, np.nan, 0
+    coarser = wanted / limits.memory  # tables shrink no faster than steps grow
     while step < largest:
         step, coarser = min(nice_step(max(coarser, 1.5) * step), largest), 4.0
         need, evaluated = _bytes_at(prepared, step, limits, alpha, most, keep)

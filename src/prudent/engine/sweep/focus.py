@@ -9,7 +9,7 @@ States are settled one by one, successors first, each for its whole range of bud
 state's values are settled, others reuse their place; only the actions are kept.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.room import shared_room
 from prudent.engine.sweep.between import BetweenSweep
 from prudent.engine.sweep.bounded import beneath
+from prudent.engine.sweep.driver import Run
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.question import BOUND, EXCESS, Question
 from prudent.engine.sweep.task import Swept, Task
@@ -30,7 +31,7 @@ from prudent.kernels.focus import narrow, settle_range
 from prudent.kernels.questions import Base
 from prudent.kernels.stretches import LANES, Values
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets
-from prudent.runtime.limits import Limits, Stopped, go_on
+from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
 
 FOCUSING, SWEEPING = "finding the budgets that matter", "the sweep of the budgets that matter"
@@ -87,7 +88,7 @@ def _swept(coarse: Prepared, levels: int, limits: Limits) -> FloatArray:
     base, worst = Base(least.value, least.upper, least.value), least_worst_case(coarse, limits)
     sweep = LevelSweep(Task(coarse, Question(base, least.choice, worst, BOUND), levels, True))
     _advance(sweep, levels, limits)
-    error = float(plain_tiling(coarse).error(np.array([levels]))[0])  # the sweep rounds down
+    error = float(plain_tiling(coarse).rounding.error(np.array([levels]))[0])  # the sweep rounds down
     assert sweep.values is not None
     return np.asarray(sweep.values.low * (1 + 2 * error))
 
@@ -101,10 +102,9 @@ def _swept_between(coarse: Prepared, levels: int, limits: Limits) -> BetweenSwee
 
 
 def _advance(sweep: LevelSweep | BetweenSweep, levels: int, limits: Limits) -> None:
-    batch = max(sweep.batch // sweep.outcomes(sweep.task.prepared), 1)
+    run = Run(sweep, replace(limits.whole, keeper=None, ranks=None), doing=SWEEPING)
     while sweep.done <= levels:
-        go_on(limits, SWEEPING)
-        sweep.advance(min(sweep.done + batch, levels + 1))
+        run.step(levels)
 
 
 def _work(prepared: Prepared, low: IntArray, high: IntArray, useful: BoolArray, ratio: int) -> float:
@@ -152,12 +152,12 @@ def focused_sweep(prepared: Prepared, least: Expected, worst: WorstCase, focus: 
     begin, end = int(focus.low[start]), int(focus.high[start]) + 1
     found[0, begin:end] = excess[row[start] : row[start] + size[start]]
     found[2, begin:end] = mean[row[start] : row[start] + size[start]]
-    error = tiling.error(np.arange(begin, end))
+    error = tiling.rounding.error(np.arange(begin, end))
     found[1, begin:end] = question.bound(found[0, begin:end], question.sure, error)
-    lost = (1 + float(scratch.lost[0])) ** tiling.sums * (1 + float(error.max())) - 1
+    lost = tiling.rounding.lost(float(scratch.lost[0]), levels)
     without = (least.choice - prepared.action_start[:-1]).astype(kind)
     choices = Choices(entry, first, focus.low, focus.high, 1, without)
-    return Swept(found[0], found[1], found[2], without[None], None, "", float(lost), choices)
+    return Swept(found[0], found[1], found[2], without[None], None, "", lost, choices)
 
 
 def _rows(prepared: Prepared, tiling: Tiling, size: IntArray, room: int) -> tuple[IntArray, int]:

@@ -1,6 +1,6 @@
 """The backend that sweeps level by level: any model, on all threads.
 
-:mod:`prudent.engine.sweep.level_layout` gives the order, :mod:`prudent.kernels.levels` describes how values are kept.
+:mod:`prudent.engine.places` gives the order, :mod:`prudent.kernels.levels` describes how values are kept.
 """
 
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.places import lanes_of
+from prudent.engine.places import lanes_of, places_of, turns_of
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.level_layout import LevelLayout, level_layout
+from prudent.engine.sweep.question import Rounding
 from prudent.engine.sweep.task import EACH_LEVEL, Backend, Shapes, Tables, Task
-from prudent.engine.values.bellman import arcs_for_bounds, free_arcs, rounding
+from prudent.engine.values.bellman import arcs_for_bounds, free_arcs, largest_rounding, rounding
 from prudent.engine.values.worst_case import UNREACHED
 from prudent.kernels.levels import Free, Known, Places, Scratch, Span, Turns, Values, sweep
 from prudent.kernels.questions import Aims, Bound, Given, Plan, PlanAndBound
@@ -28,21 +28,10 @@ def window_of(prepared: Prepared, most: int) -> int:
     return min(prepared.cost_range[1], most) + 1
 
 
-def new_table(layout: LevelLayout, *fields: FloatArray) -> FloatArray:
-    """Return a table whose one line has these values without budget, given by state."""
-    return np.stack([each[layout.places.state] for each in fields], axis=1).ravel()
-
-
-def lengthened(table: FloatArray, size: int) -> FloatArray:
-    """Return a table of at least this many numbers, with zeros at the end.
-
-    It is a new one: memory of a resized array has no huge pages, without which looking up takes twice as long.
-    """
-    if size <= len(table):
-        return table
-    longer = np.zeros(size)
-    longer[: len(table)] = table
-    return longer
+def rounding_by_level(prepared: Prepared) -> Rounding:
+    """Return how rounding changes values that are found level by level."""
+    unit = np.inf if len(turns_of(prepared).cycle) else largest_rounding(prepared)
+    return Rounding(int(prepared.free_depth.max(initial=0)) + 1, prepared.cost_range[0], unit)
 
 
 @dataclass
@@ -73,7 +62,11 @@ class LevelTables:
 
     def lengthen(self, last: int) -> None:
         """Make room for the levels before ``last``: in the table up to the window, and for the actions."""
-        self.table = lengthened(self.table, int(np.prod(self.shape(last))))
+        if (size := int(np.prod(self.shape(last)))) > (known := len(self.table)):
+            # A new table: a resized one has no huge pages, without which looking up takes twice as long.
+            longer = np.zeros(size)
+            longer[:known] = self.table
+            self.table = longer
         if self.chooses:
             self.choice.resize(last * self.columns, refcheck=False)
 
@@ -119,38 +112,38 @@ class LevelSweep(Backend):
     batch: ClassVar[int] = 50_000_000
     each_level: ClassVar[int] = EACH_LEVEL
 
-    layout: LevelLayout = field(init=False)
     tables: LevelTables = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         task, prepared, question = self.task, self.task.prepared, self.task.question
-        self.layout = layout = level_layout(prepared)
-        base, aims, state = question.base, question.aims, layout.places.state
-        close = aims.plan and layout.close(task.levels if question.policy is None else 0)
-        self.bounded = aims.bound and not close
+        (places, action), base, aims = places_of(prepared), question.base, question.aims
+        state, start = places.state, int(places.place[prepared.start])
+        self.rounding = rounding_by_level(prepared)
+        levels = task.levels if question.policy is None else 0
+        self.bounded = aims.bound and not (aims.plan and self.rounding.close(levels))
         fields = [(0, base.excess), (2, base.mean)] if aims.plan else []
         fields += [(1, base.low)] if self.bounded else []
         mean_cost = prepared.mean_cost if question.mean_cost is None else question.mean_cost
         free = task.free(free_arcs(prepared) if aims.plan else arcs_for_bounds(prepared))
         known = Known(
-            mean_cost=mean_cost[layout.action],
+            mean_cost=mean_cost[action],
             rounding=rounding(prepared),
             worst=question.worst.value[state],
             action_worst=question.worst.action_value,
             default=task.first_choice[0][state],
         )
         self.tables = LevelTables(
-            places=layout.places,
+            places=places,
             question=question.in_kernel(known, bounded=self.bounded),
             free=free,
             chosen=question.choice if free is None else free.workspace.chosen,
             chooses=question.chooses,
             rows_found=[row for row, _ in fields],
             furthest=UNREACHED if task.keep else prepared.cost_range[1],
-            start=layout.start,
+            start=start,
             threads=task.threads,
-            table=new_table(layout, *(values for _, values in fields)),
+            table=np.stack([values[state] for _, values in fields], axis=1).ravel(),
             columns=prepared.n_states,
             choice=task.first_choice[0].copy(),
         )
@@ -183,13 +176,13 @@ class LevelSweep(Backend):
         """The values of all levels if the task keeps them, else None."""
         if not self.task.keep:
             return None
-        lines, place, found = self.tables.lines(self.done), self.layout.places.place, self.tables.rows_found
+        lines, place, found = self.tables.lines(self.done), self.tables.places.place, self.tables.rows_found
         return Tables(*(lines[:, place, found.index(row)].T if row in found else np.zeros((1, 1)) for row in range(3)))
 
     def _advance(self, last: int, *, final: bool) -> None:
         found = np.zeros((3, last))
         self.tables.lengthen(last)
-        self.tables.settle(self.layout.turns, self.done, last, found)
+        self.tables.settle(turns_of(self.task.prepared), self.done, last, found)
         self._note(self.done, found[:, self.done :])
 
     def room_for_actions(self) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """The nodes that tiles are laid out for: states, and the outcome lists that actions share up to a shift of costs."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,7 @@ FEW = 3
 """The fewest outcomes of a list that is worth sharing."""
 
 
-@dataclass(frozen=True, eq=False)
-class Nodes:
+class Nodes(NamedTuple):
     """States, then shared outcome lists, as a graph: an action with a shared list is one sure step to it."""
 
     action_start: IntArray  # (n_nodes + 1,)  a list has one action
@@ -87,5 +86,5 @@ def actions_alike(
     slots = np.zeros(max(16, 2 ** (2 * n - 1).bit_length()), dtype=np.int32 if n < 2**31 else np.int64)
     first_mixed(start, FEW, mixed, slots, like)
     shared = np.zeros(n, dtype=bool)
-    in_parts(threads, compare_rows, len(cost), *rows, *lists, shift, like, shared)
+    in_parts(threads, compare_rows, len(cost), *rows, lists, shift, like, shared)
     return like, shift, shared

@@ -20,6 +20,10 @@ TIE = 1e-11
 """Relative difference within which actions, and budgets, count as equally good: more than rounding error, far less than
 anyone would notice."""
 
+CLOSE = 1e-9
+"""The most that rounding may take off a lower bound, relatively, at the largest possible number of levels; mostly far
+fewer are swept.  Beyond it, the bound gets a field of its own."""
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -72,6 +76,44 @@ class Question:
     def bound(self, excess: FloatArray, sure: float, error: FloatArray) -> FloatArray:
         """Return the bound on U, given its relative rounding error: from below, but from above for a given policy."""
         return excess * (sure * (1 - error if self.policy is None else 1 + error))
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How rounding errors, and choices among actions that tie, change the values of a sweep.
+
+    All values are sums of products of non-negative numbers, so rounding errors change them by a factor of at most
+    (1 + e)^n, where e is the relative error of one sum and n the number of sums along a run.
+    """
+
+    sums: int  # the most sums along a run; in a model with cycles, on one level
+    least: int  # the least cost above 0; 0 without cycles
+    unit: float  # the largest relative error of one sum; infinite with free cycles
+
+    def _runs(self, levels: IntArray) -> FloatArray:
+        runs = np.ones(len(levels)) if self.least == 0 else levels // self.least + 1.0
+        return np.asarray(runs, dtype=np.float64)
+
+    def error(self, levels: IntArray) -> FloatArray:
+        """Return a bound on the relative error of values at each of the levels."""
+        return self._runs(levels) * (2 * self.sums * self.unit)
+
+    def within(self, levels: float, most: float) -> bool:
+        """Return whether this bound, for all values up to a level, is no larger than ``most``."""
+        return bool(self.error(np.array([min(levels, UNREACHED)]))[0] <= most)
+
+    def close(self, levels: float) -> bool:
+        """Return whether rounding takes so little off values, up to a level, that a factor says how much."""
+        return self.within(levels, CLOSE)
+
+    def lost(self, each: float, levels: int) -> float | FloatArray:
+        """Return a bound on the relative increase of U on each of the levels, given that of one choice among ties.
+
+        It is nan if it grows with the level and is not small in the end.
+        """
+        level = np.arange(levels)
+        lost = (1 + each) ** (self.sums * self._runs(level)) * (1 + self.error(level)) - 1
+        return lost if self.least == 0 or lost[-1] <= CLOSE else np.nan
 
 
 def without_safety(prepared: Prepared) -> WorstCase:

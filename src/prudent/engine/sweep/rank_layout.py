@@ -14,7 +14,7 @@ import numpy as np
 
 from prudent.engine.places import Sections, turns_among
 from prudent.kernels.levels import Places, Turns
-from prudent.models.rows import IntArray, offsets
+from prudent.models.rows import IntArray, offsets, ranges
 from prudent.runtime.ranks import Ranks
 
 
@@ -48,26 +48,26 @@ def share_of(whole: Places, sections: Sections, furthest: int, ranks: Ranks) -> 
     for section in cuts:
         for rank in range(ranks.size):
             owner[section[rank] : section[rank + 1]] = rank
-    ranges = [(int(section[ranks.rank]), int(section[ranks.rank + 1])) for section in cuts]
-    own = np.concatenate([np.arange(*each) for each in ranges])
-    places, action, rim = _local(whole, ranges, own, owner, ranks.rank)
+    mine = [np.arange(section[ranks.rank], section[ranks.rank + 1]) for section in cuts]
+    own = np.concatenate(mine)
+    places, action, rim = _local(whole, own, owner, ranks.rank)
     work = places.outcome_start[places.action_start]
     goal = np.diff(whole.action_start) == 0
     foreign = places.cost[np.append(np.zeros(len(own), dtype=bool), ~goal[rim])[places.successor]]
     levels = min(ranks.comm.allgather(int(foreign.min(initial=furthest))))
-    begins = offsets([end - begin for begin, end in ranges])
+    begins = offsets([len(each) for each in mine])
     number = np.full(n_places, -1)
     number[own] = np.arange(len(own))
     at = number[sections.cycle_start]
     inside = at >= 0
-    mine = Sections(places.state, begins, sections.alone, sections.cycle[inside], at[inside])
+    here = Sections(places.state, begins, sections.alone, sections.cycle[inside], at[inside])
     wanted = [rim[(owner[rim] == other) & ~goal[rim]] for other in range(ranks.size)]
     given = ranks.comm.alltoall(wanted)
     number[rim] = len(own) + np.arange(len(rim))
     stretches = []
     for first, last in [(0, len(begins) - 1)] if levels > 0 else [(i, i + 1) for i in range(len(begins) - 1)]:
         used = np.flatnonzero(np.diff(begins[first : last + 1])) + first  # sections that have places here
-        part = mine._replace(start=np.append(begins[used], begins[last]), alone=mine.alone[used])
+        part = here._replace(start=np.append(begins[used], begins[last]), alone=here.alone[used])
         low, high = sections.start[first], sections.start[last]
         out, into = (
             {
@@ -99,17 +99,11 @@ def _cuts(places: Places, sections: Sections, size: int) -> list[IntArray]:
     return cuts
 
 
-def _local(
-    places: Places, ranges: list[tuple[int, int]], own: IntArray, owner: IntArray, rank: int
-) -> tuple[Places, IntArray, IntArray]:
+def _local(places: Places, own: IntArray, owner: IntArray, rank: int) -> tuple[Places, IntArray, IntArray]:
     """Return the rows of a rank's own places, their actions, and its rim."""
-    actions = [(int(places.action_start[begin]), int(places.action_start[end])) for begin, end in ranges]
-    outcomes = [(int(places.outcome_start[begin]), int(places.outcome_start[end])) for begin, end in actions]
-    successor, probability, cost = (
-        np.concatenate([array[begin:end] for begin, end in outcomes])
-        for array in (places.successor, places.probability, places.cost)
-    )
-    action = np.concatenate([np.arange(*each) for each in actions])
+    action = ranges(places.action_start, own)
+    outcome = ranges(places.outcome_start, action)
+    successor = places.successor[outcome]
     looked_at = np.zeros(len(places.state), dtype=bool)
     looked_at[successor] = True
     rim = np.flatnonzero(looked_at & (owner != rank))
@@ -119,16 +113,15 @@ def _local(
     both = np.concatenate([own, rim])
     place = np.full(len(places.state), -1, dtype=np.int32)
     place[places.state[both]] = np.arange(len(both))
-    counts = np.concatenate([np.diff(places.outcome_start)[begin:end] for begin, end in actions])
     local = Places(
         state=places.state[both],
         place=place,
         action_start=offsets(np.diff(places.action_start)[own]),
         action=places.action[own],
-        outcome_start=offsets(counts),
-        probability=probability,
+        outcome_start=offsets(np.diff(places.outcome_start)[action]),
+        probability=places.probability[outcome],
         successor=number[successor],
-        cost=cost,
+        cost=places.cost[outcome],
         column=np.arange(len(own)),
     )
     return local, action, rim

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prudent.engine.places import Sections, sections_of
 from prudent.engine.sweep.levels import LevelSweep, LevelTables
 from prudent.engine.sweep.rank_layout import Stretch, share_of
-from prudent.engine.sweep.rank_sweep import RankSweep
+from prudent.engine.sweep.rank_sweep import RankSweep, collected
 from prudent.engine.sweep.task import Task
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays
@@ -96,33 +95,21 @@ class LevelPart:
         for other, values in into.items():
             lines[level, stretch.into[other]] = values
 
-    def actions(self, whole: NDArray[Any] | None) -> list[float] | None:
+    def actions(self, whole: Any) -> list[float] | None:
         """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""
-        if self.tables.chooses:
-            self._move(
-                self.tables.rows(self.done)[:, :, None], None if whole is None else whole[:, :, None], self._state
-            )
+        mine = [(0, self.tables.rows(self.done))] if self.tables.chooses else []
+        for rank, _, part in collected(self.ranks, mine):
+            whole[:, self._state[self._places[rank]]] = part
         return self.ranks.gathered(self.tables.lost)
 
     def values(self) -> Arrays | None:
         """Return on rank 0 the arrays that resume the sweep of one process."""
-        lines = self.tables.lines(self.done)
-        mine, n = self.tables.chosen[self.share.places.state[: self._n_own]], len(self._state)
-        first = self.ranks.rank == 0
-        table = np.empty((len(lines), n, lines.shape[2])) if first else None
-        actions = np.empty((1, n, 1), dtype=np.int64) if first else None
-        self._move(lines[:, : self._n_own], table, np.arange(n))
-        self._move(mine[None, :, None], actions, self._state)
-        return None if table is None or actions is None else {"values": table.ravel(), "chosen": actions.ravel()}
-
-    def _move(self, mine: NDArray[Any], whole: NDArray[Any] | None, column: NDArray[Any]) -> None:
-        """Move what each rank has by line, own place and field to rank 0's table, where places have these columns."""
-        if whole is None:
-            self.ranks.send(np.ascontiguousarray(mine), 0)
-            self.ranks.finish()
-            return
-        for other, places in enumerate(self._places):
-            part = mine if other == 0 else np.empty((len(mine), len(places), mine.shape[2]), dtype=mine.dtype)
-            if other > 0:
-                self.ranks.receive(part, other)
-            whole[:, column[places]] = part
+        lines, n = self.tables.lines(self.done), len(self._state)
+        table, chosen = np.empty((len(lines), n, lines.shape[2])), np.empty(n, dtype=np.int64)
+        mine = lines[:, : self._n_own], self.tables.chosen[self.share.places.state[: self._n_own]]
+        for rank, number, part in collected(self.ranks, list(enumerate(mine))):
+            if number == 0:
+                table[:, self._places[rank]] = part
+            else:
+                chosen[self._state[self._places[rank]]] = part
+        return {"values": table.ravel(), "chosen": chosen} if self.ranks.rank == 0 else None

@@ -22,7 +22,6 @@ from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.task import Backend, Shapes
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.errors import Defect
-from prudent.kernels.questions import Aims
 from prudent.models.rows import FloatArray
 from prudent.runtime.limits import Arrays, own_cores
 from prudent.runtime.ranks import End, Ranks
@@ -42,13 +41,10 @@ class Advance:
 
 
 @dataclass(frozen=True)
-class Actions:
-    """Move the actions of the settled levels to rank 0."""
+class Collect:
+    """Move the actions of the settled levels to rank 0, or copy the ``values`` that are needed to resume."""
 
-
-@dataclass(frozen=True)
-class Values:
-    """Copy the values that are needed to resume to rank 0."""
+    values: bool
 
 
 class Part(Protocol):
@@ -60,7 +56,7 @@ class Part(Protocol):
     def advance(self, last: int, *, final: bool) -> FloatArray | None:
         """Settle the levels before ``last``; return U, its lower bound and M of the start by level, on rank 0."""
 
-    def actions(self, whole: NDArray[Any] | None) -> list[float] | None:
+    def actions(self, whole: Any) -> list[float] | None:
         """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""
 
     def values(self) -> Arrays | None:
@@ -89,11 +85,6 @@ class RankSweep(Backend):
         """Return what any rank needs to know to begin its part where the sweep of one process is."""
 
     @classmethod
-    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return the memory that one process takes."""
-        return cls.kind.table_bytes(prepared, levels, aims, keep=keep)
-
-    @classmethod
     def outcomes(cls, prepared: Prepared) -> int:
         """Return how many outcomes are added up on a level, as for one process."""
         return cls.kind.outcomes(prepared)
@@ -116,7 +107,7 @@ class RankSweep(Backend):
         if self._part is None or self._collected == self.done:
             return
         with self.ranks.at_once():
-            self.ranks.tell(Actions())
+            self.ranks.tell(Collect(values=False))
             lost = self._part.actions(self.whole.room_for_actions())
         here = self.whole.tables.scratch[0].lost
         here[0] = np.max([here[0], *(lost or [])])
@@ -136,11 +127,10 @@ class RankSweep(Backend):
 
     def _state(self) -> Arrays:
         """Return the arrays from which any number of ranks can resume."""
-        self._collect()
         values = None
         if self._part is not None:
             with self.ranks.at_once():
-                self.ranks.tell(Values())
+                self.ranks.tell(Collect(values=True))
                 values = self._part.values()
         return self.whole._state() | (values or {})
 
@@ -168,13 +158,28 @@ def follow(ranks: Ranks, threads: object) -> None:
                         part.begin(ranks)
                     case Advance(last, final):
                         part.advance(last, final=final)
-                    case Actions():
-                        part.actions(None)
-                    case Values():
+                    case Collect(values=True):
                         part.values()
+                    case Collect():
+                        part.actions(None)
                     case _:
                         raise Defect(f"no rank knows what {message} means")
     ranks.part(message.error)
+
+
+def collected(ranks: Ranks, mine: list[tuple[int, NDArray[Any]]]) -> Iterator[tuple[int, int, NDArray[Any]]]:
+    """Move numbered arrays of all ranks to rank 0; there, yield each one's rank, its number and itself."""
+    about = ranks.gathered([(number, array.shape, array.dtype) for number, array in mine])
+    for rank, arrays in enumerate(about or []):
+        for i, (number, shape, kind) in enumerate(arrays):
+            array = mine[i][1] if rank == 0 else np.empty(shape, dtype=kind)
+            if rank > 0:
+                ranks.receive(array, rank)
+            yield rank, number, array
+    if about is None:
+        for _, array in mine:
+            ranks.send(np.ascontiguousarray(array), 0)
+        ranks.finish()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.sweep.rank_sweep import RankSweep
+from prudent.engine.sweep.rank_sweep import RankSweep, collected
 from prudent.engine.sweep.task import Task
 from prudent.engine.sweep.tile_layout import LEAST, Tiling, tiling_of
 from prudent.engine.sweep.tile_window import Window, short_tile
@@ -40,13 +40,6 @@ class Piece(NamedTuple):
     node: IntArray
     back: IntArray  # how many levels back each is looked at, at most
     work: int  # outcomes
-
-
-class Settled(NamedTuple):
-    """The actions of a tile, by level and state."""
-
-    first: int
-    choice: NDArray[Any]
 
 
 class RankTileSweep(RankSweep):
@@ -90,10 +83,10 @@ class TilePart:
         """Begin with no tile settled; rank 0 works in the tables of its sweep of one process."""
         window = Window(self.tiling, self.most, self.plan, 1, self.levels) if whole is None else whole.tables.window
         window.hold(self.kept)
-        self.tables = TileTables(self.tiling.work, self.question, window, None)  # a model without cycles
+        self.tables = TileTables(self.tiling.work, self.question, window)
         self.ranks = ranks
         self._last = 0  # the rank of the last tile, which has what is handed on
-        self._kept: list[Settled] = []  # actions that are still here
+        self._kept: list[tuple[int, NDArray[Any]]] = []  # actions that are still here, by level and state: tile by tile
         self._pieces = self._cut()
 
     def _cut(self) -> list[Piece]:
@@ -104,7 +97,8 @@ class TilePart:
         number = int(max(min(EACH * size, total * window.tile // SMALLEST, tiling.n_nodes), 1))
         # Ranks may have different numbers of threads: where pieces end is the same for all.
         ends = tiling.weight.searchsorted(total * np.arange(1, number) // number)
-        return [self._piece(parts, begin, end) for begin, end in _between(ends, len(tiling.work.cyclic))]
+        cuts = np.unique(np.concatenate([[0], ends, [len(tiling.work.cyclic)]])).tolist()
+        return [self._piece(parts, begin, end) for begin, end in pairwise(cuts)]
 
     def _piece(self, parts: Parts, begin: int, end: int) -> Piece:
         """Return the groups ``begin:end`` as a piece."""
@@ -165,7 +159,7 @@ class TilePart:
         plan, n = self.plan, self.n_states
         choice = np.zeros((end - begin if plan else 1, n), dtype=self.tiling.number)
         if plan:
-            self._kept.append(Settled(begin, choice))
+            self._kept.append((begin, choice))
         late = np.minimum(self.tiling.work.delay[:n], end) - begin
         values = self.tables.window.values(choice, end if final else NEVER)
         return values._replace(place=np.arange(n) + late * n)
@@ -175,7 +169,7 @@ class TilePart:
         window = self.tables.window
         levels, ring = (
             np.minimum(piece.back, window.kept),
-            (window.kept, window.block, self.tiling.n_nodes * window.block),
+            (window.kept, self.tiling.block, self.tiling.n_nodes * self.tiling.block),
         )
         for table, part in zip(window.before, message, strict=False):
             pass_on(table, ring, piece.node, levels, end, part, pack)
@@ -185,23 +179,12 @@ class TilePart:
         size = int(np.minimum(piece.back, self.tables.window.kept).sum())
         return np.zeros((2 if self.plan else 1, size))
 
-    def actions(self, whole: NDArray[Any] | None) -> list[float] | None:
+    def actions(self, whole: Any) -> list[float] | None:
         """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""
-        ranks, delay = self.ranks, self.tiling.work.delay
-        about = ranks.gathered([(first, choice.shape) for first, choice in self._kept])
-        if about is None or whole is None:
-            for _, choice in self._kept:
-                ranks.send(choice, 0)
-            ranks.finish()
-        else:
-            for rank, tiles in enumerate(about):
-                for i, (first, shape) in enumerate(tiles):
-                    part = self._kept[i].choice if rank == 0 else np.empty(shape, dtype=whole.dtype)
-                    if rank > 0:
-                        ranks.receive(part, rank)
-                    put_back(part, first, delay[: shape[1]], whole)
+        for _, first, part in collected(self.ranks, self._kept):
+            put_back(part, first, self.tiling.work.delay[: self.n_states], whole)
         self._kept.clear()
-        return ranks.gathered(self.tables.lost)
+        return self.ranks.gathered(self.tables.lost)
 
     def values(self) -> Arrays | None:
         """Give rank 0 the levels that are handed on: there they are those of the sweep of one process."""
@@ -213,9 +196,3 @@ class TilePart:
         self.ranks.finish()
         self._last = 0
         return None
-
-
-def _between(ends: IntArray, last: int) -> list[tuple[int, int]]:
-    """Return the ranges between some ends, without empty ones."""
-    cuts = np.unique(np.concatenate([[0], ends, [last]])).tolist()
-    return list(pairwise(cuts))

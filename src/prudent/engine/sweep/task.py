@@ -7,20 +7,20 @@ saved in a checkpoint and resumed from it.  A checkpoint that does not fit the t
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.engine.sweep.question import Question
+from prudent.engine.sweep.question import Question, Rounding
 from prudent.engine.values.bellman import costs_of, longest_stay
 from prudent.errors import PrudentError
 from prudent.kernels.blocks import Arcs
 from prudent.kernels.choices import Choices
 from prudent.kernels.levels import Ends, Free, Workspace
 from prudent.kernels.questions import Aims
-from prudent.models.rows import FloatArray, IntArray
+from prudent.models.rows import FloatArray
 from prudent.runtime.gpu import Device
 from prudent.runtime.limits import Arrays
 from prudent.runtime.ranks import Ranks
@@ -64,10 +64,8 @@ class Task:
 
     def free(self, arcs: Arcs) -> Free | None:
         """Return what free cycles need to be solved, with a workspace; None if there are none."""
-        return self.in_cycles(arcs) if (np.diff(arcs.block_start) > 1).any() else None
-
-    def in_cycles(self, arcs: Arcs) -> Free:
-        """Return what nodes that wait for each other need."""
+        if not (np.diff(arcs.block_start) > 1).any():
+            return None
         prepared, question = self.prepared, self.question
         costs = costs_of(prepared, arcs)
         if question.mean_cost is not None:
@@ -100,25 +98,13 @@ class Swept:
     choice: NDArray[Any]  # (n_levels, n_states)  the action's number within its state
     tables: Tables | None  # the values of all levels, if they were kept
     stopped: str  # why it ended early: "interrupted", "time", "memory", or nothing
-    lost: float | FloatArray = (
-        np.nan
-    )  # how far, relatively, the policies' U is above the least, at most; nan if unknown
+    lost: float | FloatArray = np.nan  # how far, relatively, the policies' U is above the least, at most; nan: unknown
     focused: Choices | None = None  # the actions where only part was swept; ``choice`` has the first row then
 
     @property
     def measured(self) -> bool:
         """Whether the sweep bounds how far the policies' U is above the least."""
         return not np.isnan(self.lost).any()
-
-
-class Layout(Protocol):
-    """What a backend has laid out: it bounds the errors of its values."""
-
-    def error(self, levels: IntArray) -> FloatArray:
-        """Return a bound on the relative rounding error of values at each of the levels."""
-
-    def lost(self, each: float, levels: int) -> float | FloatArray:
-        """Return a bound on the relative increase of U, given that of one choice among actions that tie."""
 
 
 @dataclass
@@ -128,7 +114,7 @@ class Backend(ABC):
     task: Task
     done: int = 1  # levels settled
     found: FloatArray = field(default_factory=lambda: np.zeros((3, 64)))  # of the start: U, its bound, M
-    layout: Layout = field(init=False)
+    rounding: Rounding = field(init=False)  # of its values
     bounded: bool = field(default=False, init=False)  # whether the bound has a field of its own
 
     batch: ClassVar[int]  # outcomes times levels between two checks of the clock and of Ctrl-C
@@ -150,9 +136,9 @@ class Backend(ABC):
         """Return whether this backend should sweep a task of about this many levels."""
 
     @classmethod
-    @abstractmethod
     def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return the memory that the values of a sweep of so many levels take."""
+        """Return the memory that the values of a sweep of so many levels take; 0 if another backend counts them."""
+        return 0
 
     @classmethod
     def trial(cls, task: Task, levels: int) -> "Backend":
@@ -177,7 +163,9 @@ class Backend(ABC):
 
     def _widen(self, last: int) -> None:
         if last > (known := self.found.shape[1]):
-            self.found = np.pad(self.found, [(0, 0), (0, max(last, 2 * known) - known)])
+            wider = np.zeros((3, max(last, 2 * known)))
+            wider[:, :known] = self.found
+            self.found = wider
 
     @abstractmethod
     def _advance(self, last: int, *, final: bool) -> None:
@@ -188,7 +176,7 @@ class Backend(ABC):
         question, last = self.task.question, first + found.shape[1]
         self.found[:, first:last] = found
         if question.aims.bound and not self.bounded:
-            error = self.layout.error(np.arange(first, last))
+            error = self.rounding.error(np.arange(first, last))
             self.found[1, first:last] = question.bound(found[0], self._sure, error)
         if not question.aims.plan:
             self.found[0, first:last] = 0.0
@@ -213,7 +201,7 @@ class Backend(ABC):
     def lost(self) -> float | FloatArray:
         """Bound on the relative increase of U, by level or for all, by choices among ties and rounding; else nan."""
         each = self._lost_each if self.task.question.chooses else np.nan
-        return each if np.isnan(each) else self.layout.lost(each, self.done)
+        return each if np.isnan(each) else self.rounding.lost(each, self.done)
 
     @property
     def _lost_each(self) -> float:

@@ -7,12 +7,11 @@ outcomes must look back a whole tile.  Others are swept level by level (:mod:`pr
 budgets are skipped: those larger than a run can have left in a state, those for which U is 0, and, for M, those that
 the policy of least expected cost never exceeds.
 
-*Guarantee.*  All values are sums of products of non-negative numbers, so rounding errors change them by a factor of at
-most (1 + e)^n, where e is the relative error of one sum and n the number of sums along a run.  The lower bound on U is
-U reduced by that factor, and by the error of V.
+*Guarantee.*  The lower bound on U is U reduced by its rounding error (:class:`~prudent.engine.sweep.question.Rounding`)
+and that of V.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,16 +20,15 @@ from numpy.typing import NDArray
 
 from prudent.engine.prepared import Prepared, choice_type, once
 from prudent.engine.sweep.nodes import Nodes
-from prudent.engine.sweep.question import Question
+from prudent.engine.sweep.question import Question, Rounding
 from prudent.engine.values.bellman import largest_rounding
 from prudent.engine.values.worst_case import UNREACHED, worst_case_of
-from prudent.kernels.acyclic import longest_ahead
 from prudent.kernels.counting import sorted_by
-from prudent.kernels.layout import clear_beyond, layers, share_rows
-from prudent.kernels.stretches import Known, Parts, Work
+from prudent.kernels.layout import clear_beyond, layers, node_layers, share_rows
+from prudent.kernels.stretches import LANES, Groups, Known, Parts, Work
 from prudent.models.graph import Blocks, ordered_blocks
-from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, owner, starts
-from prudent.runtime.team import copy_together, in_parts
+from prudent.models.rows import BoolArray, IntArray, offsets, owner, starts
+from prudent.runtime.team import in_parts
 
 PART = 2**15
 """Outcomes times levels in the smallest parts of the work: some microseconds."""
@@ -43,6 +41,9 @@ LEAST = 2**22
 
 SURE = 1e-11
 """The most that rounding may take off a lower bound, relatively; beyond it the sweep goes level by level."""
+
+BLOCK = 128
+"""Levels of a node that are handed on side by side."""
 
 MOST_SCRATCH = 2**27
 """The most bytes of scratch for the actions of one group."""
@@ -65,7 +66,7 @@ class Tiling:
     work: Work
     start: int
     number: type[Any]  # the type that holds an action's number within its state
-    unit: float  # the largest relative rounding error of one sum
+    rounding: Rounding  # of its values
     tile: int
     heads: IntArray  # for each shared list, the first action that has it
     row: IntArray  # (n_nodes,)  where each node's values are, while they are needed
@@ -75,9 +76,7 @@ class Tiling:
     longest: int  # the most outcomes of an action
     back: int  # how many levels back an outcome looks at most
     looked_back: IntArray  # (n_nodes,)  the same by the node that is looked at; empty with cycles
-    sums: int  # the most sums along a run; in a model with cycles, along free outcomes
-    least: int  # the least cost above 0; 0 without cycles
-    free: bool  # whether there are free cycles: then it serves for lower bounds only
+    groups: Groups | None  # None without cycles
     layer_start: IntArray  # (n_layers + 1,)  the groups of each layer, none of which waits for another
 
     @property
@@ -91,9 +90,18 @@ class Tiling:
         return len(self.layer_start) - 1
 
     @property
+    def block(self) -> int:
+        """How many of the levels that a node hands on from tile to tile lie side by side."""
+        return max(min(BLOCK, self.back), 1)
+
+    def handed_on(self, levels: int) -> int:
+        """Return the length of a table that hands on so many levels of each node, in whole blocks."""
+        return -(-levels // self.block) * self.block * self.n_nodes + LANES
+
+    @property
     def wide(self) -> bool:
         """Whether there are no cycles, but some outcomes look back further than tiles are long for other models."""
-        return self.least == 0 and self.back > Rules.long
+        return self.groups is None and self.back > Rules.long
 
     @cached_property
     def start_group(self) -> int:
@@ -122,20 +130,8 @@ class Tiling:
     def lanes(self, parts: Parts, levels: int, strip: int, threads: int) -> int:
         """Return how many threads are worth starting for so many levels: few where layers have few parts."""
         each = len(parts.group) * -(-levels // strip) // self.n_layers + 1  # parts of a layer
-        scratch = MOST_SCRATCH // (8 * self.scratch_rows * levels) if self.work.cyclic.any() else threads
+        scratch = MOST_SCRATCH // (8 * self.scratch_rows * levels) if self.groups is not None else threads
         return int(max(min(threads, self.weight[-1] * levels // LEAST, each, scratch), 1))
-
-    def lost(self, each: float, levels: int) -> float:
-        """Return a bound on the relative increase of U, given that of one choice among ties; nan with cycles."""
-        if self.least > 0:
-            return np.nan
-        error = float(self.error(np.array([levels]))[0])
-        return float((1 + each) ** self.sums * (1 + error) - 1)
-
-    def error(self, levels: IntArray) -> FloatArray:
-        """Return a bound on the relative rounding error of values at each of the levels."""
-        runs = np.ones(len(levels)) if self.least == 0 else levels // self.least + 1.0
-        return np.asarray(runs, dtype=np.float64) * (2 * self.sums * self.unit)
 
 
 @once
@@ -148,6 +144,8 @@ def lay_out(prepared: Prepared, rules: Rules) -> Tiling | None:
     """Lay out a model for tiles; return None if the rules show that it is not worth it."""
     if prepared.acyclic:
         return _long(prepared, Nodes.sharing(prepared), rules)
+    if len(prepared.free_blocks[0]) <= prepared.n_states:  # free cycles are solved level by level
+        return None
     nodes, delay = Nodes.of(prepared), prepared.least_spent
     back = nodes.cost + delay[prepared.outcome_state] - delay[nodes.successor]
     found: list[tuple[float, Tiling | None]] = [(nodes.cost.size * rules.by_level, None)]
@@ -164,13 +162,12 @@ def plain_tiling(prepared: Prepared) -> Tiling:
 def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
     """Lay out a model without cycles."""
     n, arc_start = nodes.n_nodes, nodes.outcome_start[nodes.action_start]
-    source, first = owner(arc_start), prepared.blocks[1]
+    source = owner(arc_start)
     delay = np.append(prepared.least_spent, np.full(len(nodes.heads), UNREACHED))
     if len(nodes.heads) > 0:
-        first = ordered_blocks(arc_start, nodes.successor, threads=prepared.threads).blocks[1]
         np.minimum.at(delay, nodes.successor, delay[source] + nodes.cost)
-    layer, looked_back = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    longest_ahead(first, arc_start, nodes.successor, layer)
+    layer, looked_back = np.full(n, -1), np.zeros(n, dtype=np.int64)
+    node_layers(prepared.blocks[1], arc_start, nodes.successor, layer)
     last = layer.copy()  # the last layer that looks at it
     np.maximum.at(last, nodes.successor, layer[source])
     np.maximum.at(looked_back, nodes.successor, nodes.cost + delay[source] - delay[nodes.successor])
@@ -189,7 +186,7 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
         work=_work(nodes, np.arange(n + 1), order, np.zeros(n, dtype=bool), delay),
         start=prepared.start,
         number=choice_type(prepared),
-        unit=largest_rounding(prepared),
+        rounding=Rounding(depth + 1, 0, largest_rounding(prepared)),
         tile=max(rules.long, min(back, fits)) if shares_rows else rules.long,
         heads=nodes.heads,
         row=row if shares_rows else np.arange(n),
@@ -199,9 +196,7 @@ def _long(prepared: Prepared, nodes: Nodes, rules: Rules) -> Tiling:
         longest=int(np.diff(nodes.outcome_start).max(initial=1)),
         back=back,
         looked_back=looked_back,
-        sums=depth + 1,
-        least=0,
-        free=False,
+        groups=None,
         layer_start=layer_start,
     )
 
@@ -214,13 +209,12 @@ def _cyclic(prepared: Prepared, nodes: Nodes, back: IntArray, tile: int, rules: 
     source, n, short = prepared.outcome_state, prepared.n_states, back < tile
     if short.mean() > rules.crowded:
         return np.inf, None
-    groups = start, _, group_of = _groups(source, nodes.successor, short, n)
+    blocks = start, _, group_of = _groups(source, nodes.successor, short, n)
     size = np.diff(start)
     inner = short & (group_of[source] == group_of[nodes.successor])
     cyclic = size > 1
     cyclic[group_of[source[inner]]] = True
     late = inner | (cyclic[group_of[source]] & (back == 0))
-    late |= (np.diff(prepared.free_blocks[0]) > 1)[prepared.free_blocks[2]][source] & (nodes.cost == 0)
     actions = np.bincount(group_of, weights=np.diff(nodes.action_start), minlength=len(size))
     rows = int(actions.max())
     if 8 * rows * tile > MOST_SCRATCH:
@@ -228,38 +222,35 @@ def _cyclic(prepared: Prepared, nodes: Nodes, back: IntArray, tile: int, rules: 
     takes = (len(late) - late.sum()) * (0.2 + 10 / tile) + 3.0 * late.sum() + 2.0 * actions[cyclic].sum()
     # Groups by layer; within a group, successors at the same level first.
     layer, rank = np.empty(len(size), dtype=np.int64), np.empty(n, dtype=np.int64)
-    layers(groups, nodes.action_start, nodes.outcome_start, nodes.successor, back, tile, layer)
+    layers(blocks, nodes.action_start, nodes.outcome_start, nodes.successor, back, tile, layer)
     rank[_groups(source, nodes.successor, back == 0, n)[1]] = np.arange(n)
     order = np.lexsort((rank, group_of, layer[group_of]))
     by_layer = np.argsort(layer, kind="stable")
     group_start = offsets(size[by_layer])
     outcome = np.lexsort((~late, prepared.outcome_action))
     ready = nodes.outcome_start[:-1] + np.bincount(prepared.outcome_action, weights=late, minlength=prepared.n_actions)
-    late_first = replace(
-        nodes,
+    late_first = nodes._replace(
         probability=nodes.probability[outcome],
         successor=nodes.successor[outcome],
         cost=nodes.cost[outcome],
     )
     work = _work(late_first, group_start, order, cyclic[by_layer], prepared.least_spent)
-    work = _cyclic_work(prepared, work, ready.astype(np.int64))
+    groups = _cyclic_groups(prepared, work, ready.astype(np.int64))
     found = Tiling(
         work=work,
         start=prepared.start,
         number=choice_type(prepared),
-        unit=largest_rounding(prepared),
+        rounding=Rounding(int(prepared.free_depth.max()) + 1, prepared.cost_range[0], largest_rounding(prepared)),
         tile=tile,
         heads=nodes.heads,
         row=np.arange(n),
         rows=n,
         shares_rows=False,
-        scratch_rows=int((work.scratch + np.diff(nodes.action_start)).max(initial=1)),
+        scratch_rows=int((groups.scratch + np.diff(nodes.action_start)).max(initial=1)),
         longest=int(np.diff(nodes.outcome_start).max(initial=1)),
         back=int(back.max(initial=0)),
         looked_back=np.empty(0, dtype=np.int64),
-        sums=int(prepared.free_depth.max()) + 1,
-        least=int(nodes.cost[nodes.cost > 0].min(initial=UNREACHED)),
-        free=bool((work.block_size > 1).any()),
+        groups=groups,
         layer_start=starts(layer, int(layer.max()) + 1),
     )
     return float(takes), found
@@ -270,33 +261,19 @@ def _groups(source: IntArray, target: IntArray, used: BoolArray, n: int) -> Bloc
 
 
 def _work(nodes: Nodes, group_start: IntArray, group_node: IntArray, cyclic: BoolArray, delay: IntArray) -> Work:
-    """Return the work without the arrays that cyclic groups need."""
     rows = nodes.action_start, nodes.outcome_start, nodes.probability, nodes.successor, nodes.cost, nodes.mean_cost
     return Work(group_start, group_node, cyclic, *rows, np.zeros(len(nodes.mean_cost), dtype=bool), delay)
 
 
-def _cyclic_work(prepared: Prepared, work: Work, ready: IntArray) -> Work:
-    """Return the work with the arrays that cyclic groups need; outcomes from ``ready`` on are known before a tile."""
+def _cyclic_groups(prepared: Prepared, work: Work, ready: IntArray) -> Groups:
+    """Return what cyclic groups need; outcomes from ``ready`` on are known before a tile."""
     group_start, group_node, action_node = work.group_start, work.group_node, prepared.action_state
-    actions = np.diff(work.action_start)[group_node]
-    before = offsets(actions)  # a group numbers its rows of scratch from 0
+    before = offsets(np.diff(work.action_start)[group_node])  # a group numbers its rows of scratch from 0
     scratch, group_of = np.empty(len(group_node), dtype=np.int64), np.empty(len(group_node), dtype=np.int64)
     scratch[group_node] = before[:-1] - np.repeat(before[group_start[:-1]], np.diff(group_start))
     group_of[group_node] = owner(group_start)
-    start, _, free_block = prepared.free_blocks
-    size = np.diff(start)[free_block]
-    block_of = np.where(size > 1, free_block, -1)
-    here = block_of[group_node]
-    begins = np.append(True, here[1:] != here[:-1]) | (here < 0)
-    return work._replace(
-        ready=ready,
-        scratch=scratch,
-        queue_start=before[group_start],
-        queue=np.lexsort((work.successor[work.outcome_start[1:] - 1], group_of[action_node])),
-        action_node=action_node,
-        block_size=np.where(begins, size[group_node], 0),
-        block_of=block_of,
-    )
+    queue = np.lexsort((work.successor[work.outcome_start[1:] - 1], group_of[action_node]))
+    return Groups(ready, scratch, before[group_start], queue, action_node)
 
 
 def known_of(prepared: Prepared, tiling: Tiling, question: Question) -> Known:
@@ -314,14 +291,11 @@ def known_of(prepared: Prepared, tiling: Tiling, question: Question) -> Known:
     starts = work.outcome_start[prepared.n_actions : -1] - first
     chance, after, cost = work.probability[first:], work.successor[first:], work.cost[first:]
     needs = np.maximum.reduceat(np.minimum(cost + worst.value[after], UNREACHED), starts)
-    action_worst = np.empty(len(worst.action_value) + len(needs), dtype=np.int64)
-    copy_together(worst.action_value, action_worst[: len(worst.action_value)], prepared.threads)
-    action_worst[len(worst.action_value) :] = needs
     return Known(
         excess=np.append(excess, np.add.reduceat(chance * (excess[after] + question.terms.slope * cost), starts)),
         mean=np.append(mean, np.add.reduceat(chance * mean[after], starts)),
         worst=np.append(worst.value, needs),
-        action_worst=action_worst,
+        action_worst=np.append(worst.action_value, needs),
         calm=np.append(calm, np.maximum.reduceat(np.minimum(cost + calm[after], UNREACHED), starts)),
         choice=np.append(number, np.zeros(len(tiling.heads), dtype=np.int64)),
     )
@@ -330,6 +304,6 @@ def known_of(prepared: Prepared, tiling: Tiling, question: Question) -> Known:
 def clear_waste(prepared: Prepared, choice: NDArray[Any]) -> None:
     """Set choices to the first action for budgets that no run has left if it begins with the largest budget."""
     tiling = tiling_of(prepared)
-    if tiling is not None and not tiling.free:
+    if tiling is not None:
         most = np.clip(len(choice) - 1 - tiling.work.delay[: prepared.n_states], 0, None)  # the most left in each
         in_parts(prepared.threads, clear_beyond, choice.size / 8, choice, most, int(most.min()) + 1)

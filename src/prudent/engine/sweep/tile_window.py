@@ -19,9 +19,6 @@ from prudent.models.rows import FloatArray
 TABLES = 2**28
 """The most bytes of the tables, unless even the shortest tiles need more."""
 
-BLOCK = 128
-"""Levels of a node that are handed on side by side."""
-
 AT_ONCE = 2**26
 """The most numbers for which room is made beforehand."""
 
@@ -120,13 +117,16 @@ class Window:
         tiling = self.tiling
         if tiling.shares_rows:
             if not final and self.kept < min(tiling.back, end):  # so far, the place of a level is its number
-                self.hold(min(tiling.back, -(-end // self.block) * self.block))
+                self.hold(min(tiling.back, -(-end // tiling.block) * tiling.block))
             return
         if end - self.origin > self.width and self.width < self._widest:  # no level was dropped so far
             wider = self.width
             while wider < min(end, self._widest):
                 wider = min(apart(2 * wider), self._widest)
-            self._widen(self.tables, tiling.rows, self.width, wider)
+            for i, table in enumerate(self.tables[: 2 if self.plan else 1]):
+                self.tables[i] = np.zeros(tiling.rows * wider + LANES)
+                rows = self.tables[i][:-LANES].reshape(tiling.rows, wider)
+                rows[:, : self.width] = table[: tiling.rows * self.width].reshape(tiling.rows, -1)
             self.width = wider
         if end - self.origin > self.width:
             by = max(first - tiling.back, 0) - self.origin
@@ -140,49 +140,28 @@ class Window:
         Make it at once for as many as may be needed, since unused memory is not taken.  Blocks of levels follow each
         other, so nothing is rearranged.
         """
-        self.kept = levels
-        size, most = self._handed(levels), self._handed(min(self.tiling.back, self.most))
+        self.kept, tiling = levels, self.tiling
+        size, most = tiling.handed_on(levels), tiling.handed_on(min(self.tiling.back, self.most))
         for i in range(2 if self.plan else 1):
             if size > len(self.before[i]):
                 longer = np.zeros(max(size, min(most, AT_ONCE)))
                 longer[: len(self.before[i])] = self.before[i]
                 self.before[i] = longer
 
-    def _widen(self, tables: list[FloatArray], rows: int, width: int, wider: int) -> None:
-        for i in range(2 if self.plan else 1):
-            longer = np.zeros(rows * wider + LANES)
-            longer[:-LANES].reshape(rows, wider)[:, :width] = tables[i][: rows * width].reshape(rows, width)
-            tables[i] = longer
-
     def values(self, choice: NDArray[Any], final: int) -> Values:
         """Return the tables for a kernel; the tile that ends with the level ``final`` hands nothing on."""
         row = self.tiling.row * self.width + self.tiling.work.delay - self.origin
         front = self.tiling.back if self.tiling.shares_rows else -1
         (excess, mean), (excess_before, mean_before), n = self.tables, self.before, choice.shape[1]
-        handing = self.tiling.looked_back, self.kept, self.block, final, excess_before, mean_before
+        handing = self.tiling.looked_back, self.kept, self.tiling.block, final, excess_before, mean_before
         return Values(row, excess, mean, front, *handing, choice.reshape(-1), np.arange(n), n)
-
-    def scratch(self) -> Scratch:
-        """Return what a thread works in."""
-        tiling = self.tiling
-        group_rows = tiling.scratch_rows if tiling.work.cyclic.any() else 0
-        return new_scratch(tiling, self.strip, group_rows)
 
     @property
     def saved(self) -> list[FloatArray]:
         """The arrays to resume from: one table of U, one of M."""
         if not self.tiling.shares_rows:
             return self.tables
-        return [table[: self._handed(self.kept)] for table in self.before]
-
-    def _handed(self, kept: int) -> int:
-        """Return the length of a table that hands on so many levels of each node."""
-        return handed_on(self.tiling, kept) + LANES
-
-    @property
-    def block(self) -> int:
-        """How many of the levels that a node hands on lie side by side."""
-        return block_of(self.tiling)
+        return [table[: self.tiling.handed_on(self.kept)] for table in self.before]
 
     def resume(self, saved: list[FloatArray], origin: int) -> None:
         """Resume from saved arrays of the right lengths."""
@@ -197,21 +176,22 @@ class Window:
         if self.tiling.shares_rows:
             n, most = self.tiling.n_nodes, self.tiling.back
             kept = min(max((size - LANES) // n, min(done, most) if done > 1 else 0), most)
-            return self._handed(kept), self._handed(kept) if self.plan else LANES
+            size = self.tiling.handed_on(kept)
+            return size, size if self.plan else LANES
         rows, width = self.tiling.rows, self.width
         while width < self._widest and rows * width + LANES < size:
             width = min(apart(2 * width), self._widest)
         return rows * width + LANES, rows * width + LANES if self.plan else 1
 
 
-def new_scratch(tiling: Tiling, strip: int, group_rows: int = 0) -> Scratch:
-    """Return the arrays that a thread works in, for strips of so many levels and groups of so many actions."""
+def new_scratch(tiling: Tiling, strip: int) -> Scratch:
+    """Return the arrays that a thread works in, for strips of so many levels."""
     actions = int(np.diff(tiling.work.action_start).max(initial=1))
     length = -(-strip // LANES) * LANES
     least, next_least, m, mean = np.empty((4, length + LANES))
     return Scratch(
         k=np.empty(-(-actions // 4) * 4 * length + LANES),  # sums run on to whole lanes
-        ready=np.empty((strip, group_rows)),
+        ready=np.empty((strip, 0 if tiling.groups is None else tiling.scratch_rows)),
         least=least,
         next_least=next_least,
         m=m,
@@ -225,17 +205,6 @@ def new_scratch(tiling: Tiling, strip: int, group_rows: int = 0) -> Scratch:
         held=np.zeros(1, dtype=np.int64),
         lost=np.zeros(1),
     )
-
-
-def block_of(tiling: Tiling) -> int:
-    """Return how many levels of a node are handed on side by side."""
-    return max(min(BLOCK, tiling.back), 1)
-
-
-def handed_on(tiling: Tiling, levels: int) -> int:
-    """Return the numbers of a table that hands on so many levels of each node, in whole blocks."""
-    block = block_of(tiling)
-    return -(-levels // block) * block * tiling.n_nodes
 
 
 def shape_of(tiling: Tiling, most: int, threads: int, levels: float = np.inf) -> tuple[int, int, int]:

@@ -14,15 +14,11 @@ from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.question import BOTH
 from prudent.engine.sweep.task import MISFIT, SAMPLE, Backend, Shapes, Task, lengthened_choice, long_choice
 from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of
-from prudent.engine.sweep.tile_window import Window, handed_on, shape_of
-from prudent.engine.values.bellman import free_arcs
-from prudent.engine.values.worst_case import UNREACHED
+from prudent.engine.sweep.tile_window import Window, new_scratch, shape_of
 from prudent.errors import PrudentError
-from prudent.kernels.levels import Free
 from prudent.kernels.questions import Aims, Bound, Given, Plan, PlanAndBound
-from prudent.kernels.stretches import NEVER, Parts, Scratch, Tiles, Values, Work
+from prudent.kernels.stretches import LANES, NEVER, Parts, Scratch, Tiles, Values, Work
 from prudent.kernels.tiles import settle
-from prudent.models.rows import IntArray
 from prudent.runtime.limits import Arrays
 from prudent.runtime.team import side_by_side
 
@@ -34,24 +30,17 @@ class TileTables:
     work: Work
     question: Plan | Bound | PlanAndBound | Given
     window: Window
-    free: list[Free] | None  # for each thread; None if no nodes wait for each other
     scratch: list[Scratch] = field(init=False)  # for each thread
 
     def __post_init__(self) -> None:
-        self.scratch = [self.window.scratch()]
+        self.scratch = [new_scratch(self.window.tiling, self.window.strip)]
 
     def settle(self, tiles: Tiles, values: Values, parts: Parts, lanes: int) -> None:
         """Settle some parts of tiles, on so many threads."""
         while len(self.scratch) < lanes:
-            self.scratch.append(self.window.scratch())
-            if self.free is not None:  # a workspace has places for each group, but one row and one matrix
-                free = self.free[0]
-                own = free.workspace._replace(row=np.empty_like(free.workspace.row))
-                arcs = free.arcs._replace(dense=np.empty_like(free.arcs.dense), work=np.empty_like(free.arcs.work))
-                self.free.append(free._replace(arcs=arcs, workspace=own))
-        free_of = [None] * lanes if self.free is None else self.free
-        about = self.question, self.work, tiles, values
-        side_by_side(lanes, lambda lane: settle(*about, free_of[lane], parts, self.scratch[lane], lane))
+            self.scratch.append(new_scratch(self.window.tiling, self.window.strip))
+        about = self.question, self.work, self.window.tiling.groups, tiles, values, parts
+        side_by_side(lanes, lambda lane: settle(*about, self.scratch[lane], lane))
 
     @property
     def lost(self) -> float:
@@ -74,11 +63,9 @@ class TileSweep(Backend):
         """Return whether the model is laid out for tiles that serve the task, with rounding errors within ``SURE``."""
         found = None if task.keep else tiling_of(task.prepared)
         question = task.question
-        if found is None or (found.least > 0 and question.policy is not None) or (found.free and question.aims.plan):
-            return False
-        if question.aims == BOTH and found.least > 0:
-            return bool(found.error(np.array([min(levels, UNREACHED)]))[0] <= SURE)
-        return True
+        if found is None or found.groups is None:
+            return found is not None
+        return question.policy is None and (question.aims != BOTH or found.rounding.within(levels, SURE))
 
     @classmethod
     def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
@@ -87,7 +74,7 @@ class TileSweep(Backend):
         if tiling is None:
             return 0
         streams, tile, width = shape_of(tiling, levels, prepared.threads, levels)
-        carried = handed_on(tiling, min(tiling.back, levels + 1)) if tiling.shares_rows else 0
+        carried = tiling.handed_on(min(tiling.back, levels + 1)) - LANES if tiling.shares_rows else 0
         return 16 * (streams * tiling.rows * width + carried) + 8 * tiling.scratch_rows * tile
 
     @classmethod
@@ -117,18 +104,14 @@ class TileSweep(Backend):
         task, prepared, question = self.task, self.task.prepared, self.task.question
         found = self.layout or tiling_of(prepared)
         assert found is not None, "it serves only models that are laid out for it"
-        self.layout, self._choice = found, long_choice(task)
+        self.layout, self.rounding, self._choice = found, found.rounding, long_choice(task)
         work, known = found.work, known_of(prepared, found, question)
         if question.mean_cost is not None:
             work = work._replace(mean_cost=np.append(question.mean_cost, np.zeros(len(found.heads))))
-        free = None
-        if work.cyclic.any():
-            free = [task.in_cycles(free_arcs(prepared))]
         self.tables = TileTables(
             work=work,
             question=question.in_kernel(known, bounded=False),
             window=Window(found, task.most, question.aims.plan, task.threads, task.levels),
-            free=free,
         )
 
     @classmethod
@@ -153,23 +136,18 @@ class TileSweep(Backend):
 
     @property
     def _lost_each(self) -> float:
-        return self.tables.lost
+        return self.tables.lost if self.layout.groups is None else np.nan
 
     @property
     def choice(self) -> NDArray[Any]:
         """The actions of the settled levels."""
         return self._choice[: self.done if self.task.question.chooses else 1]
 
-    @property
-    def chosen(self) -> IntArray:
-        """The actions with which free cycles are solved next; without any, those for no budget."""
-        free = self.tables.free
-        return self.task.question.choice if free is None else free[0].workspace.chosen
-
     def _state(self) -> Arrays:
         window = self.tables.window
         excess, mean = window.saved
-        about = {"from_level": np.array([window.origin]), "lost": np.array([self.tables.lost]), "chosen": self.chosen}
+        about = {"from_level": np.array([window.origin]), "lost": np.array([self.tables.lost])}
+        about |= {"chosen": self.task.question.choice}  # once, free cycles were solved beginning with these actions
         return {"excess": excess, "mean": mean, **about}
 
     def _wanted(self, kept: Arrays, done: int) -> Shapes:
@@ -186,5 +164,3 @@ class TileSweep(Backend):
         least, most = max(self.done - window.width, 0), max(self.done - self.layout.back, 0)
         if not self.layout.shares_rows and not least <= origin <= most:
             raise PrudentError(MISFIT)
-        if self.tables.free is not None:
-            self.tables.free[0].workspace.chosen[:] = kept["chosen"]

@@ -97,7 +97,7 @@ def test_layers_delays_and_rows(seed, plain, threads):
     layer = np.array([longest_path(graph, s, known) for s in range(n)])
     assert tiling.layer_start.tolist() == offsets(np.bincount(layer)).tolist()
     assert work.group_node.tolist() == np.argsort(layer, kind="stable").tolist()
-    assert tiling.sums == layer.max() + 2
+    assert tiling.rounding.sums == layer.max() + 2
     source = owner(arc_start)
     for node in range(prepared.n_states, n):
         into = work.successor == node

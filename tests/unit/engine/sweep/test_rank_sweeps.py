@@ -12,18 +12,17 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "gpu"))
 from random_models import random_model
 
 import prudent
-from prudent.engine.places import sections_of
+from prudent.engine.places import places_of, sections_of
 from prudent.engine.prepare import prepare
-from prudent.engine.sweep import level_layout as level_layout_module
+from prudent.engine.sweep import question as question_module
 from prudent.engine.sweep import rank_tiles
 from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.estimate import sweep_bytes
-from prudent.engine.sweep.level_layout import level_layout
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.question import BOTH, BOUND, PLAN, Question
 from prudent.engine.sweep.rank_layout import share_of
 from prudent.engine.sweep.rank_levels import RankLevelSweep
-from prudent.engine.sweep.rank_sweep import Actions, Advance, Begin
+from prudent.engine.sweep.rank_sweep import Advance, Begin, Collect
 from prudent.engine.sweep.rank_tiles import RankTileSweep
 from prudent.engine.sweep.task import Task
 from prudent.engine.sweep.tile_layout import Tiling, tiling_of
@@ -125,7 +124,7 @@ def test_each_rank_has_threads_of_its_own(which):
 @pytest.mark.parametrize("aims", [BOUND, PLAN])
 @pytest.mark.parametrize("which", ["treasure", 6, 2])
 def test_a_plan_or_a_bound_alone(which, aims, monkeypatch):
-    monkeypatch.setattr(level_layout_module, "CLOSE", 0.0)  # the bound has a field of its own
+    monkeypatch.setattr(question_module, "CLOSE", 0.0)  # the bound has a field of its own
     kind = kind_for(which)
     alone = results(swept(task_for(which, aims=aims), KINDS[kind]))
     found = led(3, lambda ranks: results(swept(task_for(which, aims=aims, ranks=ranks), kind)))
@@ -158,7 +157,7 @@ def test_states_are_split_and_exchanged_as_seldom_as_costs_allow():
 
     model = prudent.build(0, actions)
     prepared = prepare(model)
-    about = level_layout(prepared).places, sections_of(prepared), prepared.cost_range[1]
+    about = places_of(prepared)[0], sections_of(prepared), prepared.cost_range[1]
     shares = on_ranks(2, lambda comm: share_of(*about, Ranks(comm, 1)))
     assert sorted(np.concatenate([share.own for share in shares]).tolist()) == list(range(81))
     assert [share.levels for share in shares] == [3, 3]
@@ -224,7 +223,7 @@ def test_an_error_on_one_rank_ends_all(monkeypatch, capfd):
     assert "rank 1 failed, which ends all ranks" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("order", [Begin, Advance, Actions, End])
+@pytest.mark.parametrize("order", [Begin, Advance, Collect, End])
 def test_ctrl_c_once_others_were_told_to_work_ends_all(order, monkeypatch):
     """Else they would wait for rank 0."""
     tell = Ranks.tell

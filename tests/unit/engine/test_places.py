@@ -7,11 +7,10 @@ from tests.strategies import cases, examples, solvable
 
 import prudent
 from prudent.engine import places as layout_module
-from prudent.engine.places import lanes_of
+from prudent.engine.places import lanes_of, places_of, turns_of
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep.between import BetweenSweep
 from prudent.engine.sweep.bounded import beneath
-from prudent.engine.sweep.level_layout import level_layout
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.question import BOTH, BOUND, EXCESS, PLAN, Question
 from prudent.engine.sweep.task import Task
@@ -32,7 +31,6 @@ ROOMS = {
 def tiny_parts(monkeypatch):
     monkeypatch.setattr(layout_module, "PART", 1)
     monkeypatch.setattr(layout_module, "ENOUGH", 1)
-    monkeypatch.setattr(layout_module, "COPIED", 1)
 
 
 def swept(model, aims, threads, levels=30, keep=False):
@@ -48,7 +46,7 @@ def swept(model, aims, threads, levels=30, keep=False):
 
 def test_a_part_needs_all_parts_to_which_its_free_moves_lead(tiny_parts):
     prepared = prepare(prudent.build("a", ROOMS))
-    turns, places = level_layout(prepared).turns, level_layout(prepared).places
+    turns, (places, _) = turns_of(prepared), places_of(prepared)
     part = np.searchsorted(turns.start, np.arange(prepared.n_states), side="right") - 1
     for s in range(prepared.n_states):
         for o in range(places.outcome_start[places.action_start[s]], places.outcome_start[places.action_start[s + 1]]):
@@ -60,15 +58,14 @@ def test_a_part_needs_all_parts_to_which_its_free_moves_lead(tiny_parts):
 
 def test_rows_are_those_of_the_states_at_their_places(tiny_parts):
     prepared = prepare(prudent.build("a", ROOMS))
-    layout = level_layout(prepared)
-    places = layout.places
+    places, action = places_of(prepared)
     assert (places.place[places.state] == np.arange(prepared.n_states)).all()
     for i, s in enumerate(places.state):
         count = prepared.action_start[s + 1] - prepared.action_start[s]
         assert count == places.action_start[i + 1] - places.action_start[i]
         for j in range(count):
             a, new = prepared.action_start[s] + j, places.action_start[i] + j
-            assert layout.action[new] == a == places.action[i] + j
+            assert action[new] == a == places.action[i] + j
             old = slice(prepared.outcome_start[a], prepared.outcome_start[a + 1])
             row = slice(places.outcome_start[new], places.outcome_start[new + 1])
             assert (prepared.probability[old] == places.probability[row]).all()
@@ -91,8 +88,8 @@ def test_any_number_of_threads_gives_the_same_bits(aims, threads, tiny_parts):
     floors = {f"{name}{i}": _upstairs(actions, i) for i in range(6) for name, actions in ROOMS.items()}
     model = prudent.build("lift", {"lift": {"up": [(1 / 6, f"a{i}", i % 3) for i in range(6)]}, **floors})
     one, other = swept(model, aims, 1), swept(model, aims, threads)
-    layout = level_layout(other.task.prepared)
-    assert lanes_of(layout.turns, 1000 * len(layout.places.cost), threads) > 1
+    prepared = other.task.prepared
+    assert lanes_of(turns_of(prepared), 1000 * len(prepared.cost), threads) > 1
     assert np.array_equal(one.found, other.found)
     assert np.array_equal(one.choice, other.choice)
     assert np.array_equal(one.tables.table, other.tables.table)
@@ -109,7 +106,7 @@ def test_parts_change_nothing(case, monkeypatch):
         prepare(case.model)
     whole = swept(case.model, BOTH, 1, keep=True)
     with monkeypatch.context() as patch:
-        for name in ("PART", "ENOUGH", "COPIED"):
+        for name in ("PART", "ENOUGH"):
             patch.setattr(layout_module, name, 1)
         cut_up = swept(case.model, BOTH, 3, keep=True)
     assert np.array_equal(whole.found, cut_up.found)
