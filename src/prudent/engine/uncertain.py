@@ -15,7 +15,7 @@ from prudent.engine.prepared import Prepared, once
 from prudent.errors import Defect, PrudentError
 from prudent.kernels.nature import Sets, Values, worst_after
 from prudent.models.graph import Order, ordered_blocks
-from prudent.models.intervals import NEAR, Intervals
+from prudent.models.intervals import Intervals, held_actions
 from prudent.models.rows import FloatArray, IntArray, ranges
 
 
@@ -115,16 +115,9 @@ def refuse_endless(prepared: Prepared, sets: Sets) -> None:
     doubtful = np.bincount(prepared.outcome_action, doubtful, prepared.n_actions) > 0
     if not doubtful.any():
         return
-    kept, start, stays = ~prepared.is_goal, sets.outcome_start[:-1], np.zeros(0, dtype=bool)
-    before = -1
-    while before != (before := int(kept.sum())):  # the states that nature can keep a run in, fewer in each round
-        inside = kept[sets.successor]
-        leave = np.add.reduceat(np.where(inside, 0.0, sets.low), start)
-        most = sets.loop_high + np.add.reduceat(np.where(inside, sets.high, 0.0), start)
-        stays = kept[prepared.action_state] & (leave <= 0) & (most >= 1 - NEAR)
-        kept = np.bincount(prepared.action_state[stays], minlength=len(kept)) > 0
-    if (stays & doubtful).any():  # otherwise nature does not add to what plans can do themselves
-        place = prepared.model.place(int(prepared.model_action[np.flatnonzero(stays & doubtful)[0]]))
+    held = held_actions(prepared, sets, np.ones(prepared.n_actions, dtype=bool), sets.loop_high) & doubtful
+    if held.any():  # otherwise nature does not add to what plans can do themselves
+        place = prepared.model.place(int(prepared.model_action[np.flatnonzero(held)[0]]))
         raise PrudentError(
             f"uncertainty: {place}: every outcome that leads towards a goal may have probability 0, so runs may never "
             "end and their worst-case cost has no bound; give these outcomes a low above 0, or add an action that "

@@ -45,26 +45,29 @@ class Worth:
         return self.model.worst_after(actions, level, self.values)
 
 
+@dataclass
 class Follower:
     """Follows one policy against nature."""
 
-    def __init__(self, policy: BudgetPolicy, intervals: Intervals, limits: Limits) -> None:
-        if policy.remembers:
+    policy: BudgetPolicy
+    intervals: Intervals
+    limits: Limits
+
+    def __post_init__(self) -> None:
+        if self.policy.remembers:
             raise PrudentError(
                 "uncertainty= needs a policy of state and remaining budget, not the paper's; use method='exact'"
             )
-        self.policy, self._intervals, self._limits = policy, intervals, limits
-        self._excess: dict[int, float] = {}
 
     @cached_property
     def _model(self) -> Uncertain:
-        return uncertain(self.policy.prepared, self._intervals)
+        return uncertain(self.policy.prepared, self.intervals)
 
     @cached_property
     def _spent(self) -> FloatArray:
         """Upper bounds on what the policy costs at worst once its budget is gone."""
         alone = restrict(self.policy.prepared, self.policy.without_budget)
-        return worst_expected_cost(uncertain(alone, self._intervals)).upper
+        return worst_expected_cost(uncertain(alone, self.intervals)).upper
 
     def means(self) -> Worth:
         """Return the worst-case expected cost still to come, by state and remaining budget."""
@@ -75,15 +78,9 @@ class Follower:
         level = self.policy.level
         return self._followed(self._spent + max(level - w, 0), EXCESS, max(w, level), max(w - level, 0))
 
-    def excess(self, w: int) -> float:
-        """Return the worst-case expected excess of a run over a total of ``w``, in levels."""
-        if w not in self._excess:
-            self._excess[w] = self.excesses(w).whole
-        return self._excess[w]
-
     def _followed(self, base: FloatArray, terms: Terms, top: int, behind: int = 0) -> Worth:
         """Follow the policy up to a level; its budget is ``behind`` the level."""
-        model, prepared, limits = self._model, self.policy.prepared, self._limits.whole
+        model, prepared, limits = self._model, self.policy.prepared, self.limits.whole
         need = 8 * prepared.n_states * (top + 1)
         limits.check(need, "the values of a policy in the worst model", "raise memory= (--memory)")
         question = Question.given(prepared, self.policy.choices, Base(base, base, base), prepared.mean_cost)
@@ -110,6 +107,7 @@ class AtWorst:
 
     def __init__(self, parts: Sequence[tuple[float, Follower]]) -> None:
         self._parts = parts
+        self._excess: dict[int, float] = {}  # expected, over each total asked for
 
     @cached_property
     def mean(self) -> float:
@@ -133,7 +131,9 @@ class AtWorst:
             return self.mean
 
         def bound(w: int) -> float:
-            return w + sum(share * part.excess(w) for share, part in self._parts) / alpha
+            if w not in self._excess:
+                self._excess[w] = sum(share * part.excesses(w).whole for share, part in self._parts)
+            return w + self._excess[w] / alpha
 
         return self._in_units(_least(bound, max(part.policy.level for _, part in self._parts)))
 
