@@ -17,7 +17,7 @@ import numpy as np
 from prudent.engine.prepared import Prepared
 from prudent.engine.uncertain import uncertain
 from prudent.errors import PrudentError, whole_number
-from prudent.models.estimate import Estimate, counts_of
+from prudent.models.estimate import Estimate
 from prudent.models.intervals import Intervals
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
@@ -76,11 +76,12 @@ def stress(
     """
     if not isinstance(plan, Plan):
         raise PrudentError(f"plan is a {type(plan).__name__}; stress needs the plan first, then its data")
-    model = data.model if isinstance(data, Estimate) else data
-    if not isinstance(model, SSP):
+    known = Estimate(data, episodes=0) if isinstance(data, SSP) else data
+    if not isinstance(known, Estimate):
         raise PrudentError(f"data is a {type(data).__name__}; pass the result of prudent.from_episodes, or its model")
+    model = known.model
     plan.policy.check_model(model)
-    count = counts_of(model)
+    count = known.counts
     if plan.policy.remembers:
         raise PrudentError(
             "stress needs a plan whose policy depends on state and budget, not one of the paper's methods"
