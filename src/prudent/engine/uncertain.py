@@ -40,13 +40,11 @@ class Uncertain:
         added = np.zeros_like(self.paid) if slope else self.paid
         return Values(table.ravel(), table.shape[1], base, slope, added, order)
 
-    def worst_after(
-        self, actions: IntArray, level: int, values: Values, nature: FloatArray | None = None
-    ) -> FloatArray:
-        """Return the worst expectation after each of some actions at a level; ``nature`` gets the probabilities."""
-        found, nature = np.empty(len(actions)), np.empty(len(self.sets.cost)) if nature is None else nature
+    def worst_after(self, actions: IntArray, level: int, values: Values) -> tuple[FloatArray, FloatArray]:
+        """Return the worst expectation after each of some actions at a level, and nature's probabilities for them."""
+        found, nature = np.empty(len(actions)), np.empty(len(self.paid))
         worst_after(actions, level, self.sets, values, found, nature)
-        return found
+        return found, nature
 
     @property
     def rounding(self) -> float:

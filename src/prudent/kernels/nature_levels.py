@@ -89,7 +89,7 @@ def _add_in_order(total, n, share, table, at, more, pivot, side, wrong):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def _lower(low, at, n, new):
+def lower(low, at, n, new):
     """Lower values from a place on to those that are less."""
     here = np.uint64(at)
     for i in range(np.uint64(n)):
@@ -111,7 +111,7 @@ def over_levels(a, first, last, sets, values, floor, out, scratch):
         _copy(values, s, after, n, added[begin], out)
         if floor is not None:
             _copy(floor, s, after, n, 0.0, scratch.best)
-            _lower(scratch.low, 0, n, scratch.best)
+            lower(scratch.low, 0, n, scratch.best)
         return
     while level < last:
         worst, pivot = worst_at(a, level, sets, values, scratch.value, weight)
@@ -140,7 +140,7 @@ def over_levels(a, first, last, sets, values, floor, out, scratch):
             good += 1
         copy(out, at, good, total, 0)
         if floor is not None:
-            _lower(scratch.low, at, good, beneath)
+            lower(scratch.low, at, good, beneath)
         length = min(2 * length, AHEAD) if good == n else max(length // 2, 4)
         level += good
         if values.falls and out[level - first - 1] == 0.0:

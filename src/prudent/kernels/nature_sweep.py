@@ -23,9 +23,9 @@ from numba.extending import overload
 from prudent.kernels.blocks import eliminate
 from prudent.kernels.choices import Choices, look_up
 from prudent.kernels.nature import Values, value_at, worst_at
-from prudent.kernels.nature_levels import AHEAD, over_levels
-from prudent.kernels.stretches import FAST, fill
-from prudent.kernels.team import draw, finish, wait_for
+from prudent.kernels.nature_levels import AHEAD, lower, over_levels
+from prudent.kernels.stretches import FAST, copy, fill
+from prudent.kernels.team import drawn_in_order
 
 PASSES = 20
 """How many passes of backups come before a block is solved exactly; more for a large one."""
@@ -122,8 +122,7 @@ def _first_within(value, most, i, n):
 def _keep(values, row, n, new):
     """Write values at ``n`` levels, if they are wanted."""
     if values is not None:
-        for i in range(n):
-            values.table[row + i] = new[i]
+        copy(values.table, row, n, new, 0)
 
 
 def _choose(question, s, first, last, sets, scratch):
@@ -143,9 +142,7 @@ def _choose(question, s, first, last, sets, scratch):
     fill(low, 0, n, np.inf)
     fill(best, 0, n, np.inf)
     for a in range(stop - start):
-        value = by_action[a]
-        for i in range(np.uint64(n)):
-            low[i] = value[i] if value[i] < low[i] else low[i]
+        lower(low, 0, n, by_action[a])
     for i in range(n):
         low[i] *= 1 + tie  # what attains U is no larger
     for a in range(stop - start):
@@ -200,24 +197,19 @@ def _follow(question, s, first, last, sets, scratch):
     return changed
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True)
 def settle_backwards(counters, turns, first, last, ahead, question, sets, scratch):
     """Settle all states of a model without cycles at the levels from ``first`` to ``last``; threads draw parts.
 
     Each state has no more levels left than those that a run has not used before it is there.
     """
     part, after, backwards = turns
-    while True:
-        part_drawn = draw(counters)
-        if part_drawn >= len(after):
-            return
-        wait_for(counters, after[part_drawn])
-        for i in range(part[part_drawn], part[part_drawn + 1]):
+    for drawn in drawn_in_order(counters, after):
+        for i in range(part[drawn], part[drawn + 1]):
             s = backwards[i]
             low, high = max(first - ahead[s], 1), last - ahead[s]
             if low < high and sets.action_start[s] < sets.action_start[s + 1]:
                 settle(question, s, low, high, sets, scratch)
-        finish(counters)
 
 
 @njit(cache=True, nogil=True, _nrt=False)

@@ -144,6 +144,5 @@ def _advice(question: Question, sure: float, memory: int) -> str:
 def robust(prepared: Prepared, intervals: Intervals, alpha: float, limits: Limits) -> Solution:
     """Return a policy of minimal worst-case CVaR and, among those, lowest worst-case expected cost."""
     with limits:  # after Ctrl-C, evaluate what was swept
-        return explore_against(prepared, intervals, alpha, limits).solution(
-            alpha, last=True, limits=limits.for_the_rest
-        )
+        explored = explore_against(prepared, intervals, alpha, limits)
+        return explored.solution(alpha, last=True, limits=limits.for_the_rest)

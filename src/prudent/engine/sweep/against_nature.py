@@ -133,13 +133,11 @@ class NatureSweep(Backend):
         if question.policy is not None:
             values = model.values(question.base.excess, self.tables[0], slope=question.terms.slope)
             return RobustGiven(values, question.policy, question.behind)
-        excess, below, mean = (
-            model.values(base, table, slope=slope, order=order)
-            for base, table, slope, order in zip(
-                question.base, self.tables, (1.0, 1.0, 0.0), (self._order, self._order, self._mean_order), strict=False
-            )
-        )
-        return RobustPlan(excess._replace(falls=True), below, mean, self.tables[3].ravel(), self._safe, TIE)
+        base, (u, low, m, choice) = question.base, self.tables
+        excess = model.values(base.excess, u, slope=1.0, order=self._order)._replace(falls=True)
+        below = model.values(base.low, low, slope=1.0, order=self._order)
+        mean = model.values(base.mean, m, order=self._mean_order)
+        return RobustPlan(excess, below, mean, choice.ravel(), self._safe, TIE)
 
     def _settle(self, question: RobustPlan | RobustGiven, first: int, last: int) -> None:
         model, prepared, sets = self.model, self.task.prepared, self.model.sets

@@ -46,13 +46,7 @@ def budget_sweep(
     task = Task(prepared, question, *about)
     sure = int(min(most, value if alpha is not None else most if until is None else 0))
     ranks = limits.ranks
-
-    def needs(levels: int) -> int:
-        if question.nature is not None:
-            return nature_bytes(question, levels)
-        return sweep_bytes(prepared, levels, aims, keep, ranks)
-
-    if (need := needs(sure)) > limits.memory:
+    if (need := _bytes(task, sure)) > limits.memory:
         more = memory_advice(prepared, need, limits, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
     sweep = backend_for(task, task.levels)(task)
@@ -77,10 +71,10 @@ def budget_sweep(
                 break
             wanted = max(sweep.done, sweep.first, FURTHER * sure - sweep.done)
             last = int(min(sweep.done + max(min(pace.next(sweep.done), wanted), 1), end + 1))
-            while last > sweep.done + 1 and needs(last) > limits.memory:
+            while last > sweep.done + 1 and _bytes(task, last) > limits.memory:
                 last = (sweep.done + last) // 2  # after fewer levels, less may turn out to be needed
             stopped = limits.stop
-            if not stopped and needs(last) > limits.memory:
+            if not stopped and _bytes(task, last) > limits.memory:
                 stopped = "memory"
             if limits.keeper is not None and (stopped or limits.keeper.due()):
                 try:
@@ -102,6 +96,13 @@ def budget_sweep(
     if limits.keeper is not None and not stopped and aims != BOTH and sweep.done > resumed_at:  # more sweeps follow
         limits.keeper.save(key, {"found": np.stack([excess, low, mean]), "choice": whole}, final=True)
     return Swept(excess, low, mean, whole, sweep.values, stopped, sweep.lost)
+
+
+def _bytes(task: Task, levels: int) -> int:
+    """Return the memory that a sweep of this many levels takes."""
+    if task.question.nature is not None:
+        return nature_bytes(task.question, levels)
+    return sweep_bytes(task.prepared, levels, task.question.aims, task.keep, task.ranks)
 
 
 def _most_needed(prepared: Prepared, question: Question, value: float, alpha: float, limits: Limits) -> float:
