@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from prudent.kernels.nature import worst_at
-from prudent.kernels.stretches import FAST, copy, fill
+from prudent.kernels.nature import value_at, worst_at
+from prudent.kernels.stretches import FAST, fill
 
 AHEAD = 64
 """The most levels that are added up before the order is checked."""
@@ -114,8 +114,22 @@ def over_levels(a, first, last, sets, values, floor, out, scratch):
             lower(scratch.low, 0, n, scratch.best)
         return
     while level < last:
-        worst, pivot = worst_at(a, level, sets, values, scratch.value, weight)
-        n = 1 if looped else min(length, last - level)
+        at = level - first
+        out[at], pivot = worst_at(a, level, sets, values, scratch.value, weight)
+        if floor is not None:
+            down = 0.0
+            for k in range(begin, end):
+                down += weight[k - begin] * value_at(floor, successor[k], level - cost[k])
+            scratch.low[at] = min(scratch.low[at], down)
+        level += 1
+        if values.falls and out[at] == 0.0:
+            fill(out, level - first, last - first, 0.0)
+            if floor is not None:
+                fill(scratch.low, level - first, last - first, 0.0)
+            return
+        if looped or level == last:
+            continue
+        n = min(length, last - level)
         constant = 0.0
         for k in range(begin, end):
             constant += weight[k - begin] * added[k]
@@ -135,16 +149,11 @@ def over_levels(a, first, last, sets, values, floor, out, scratch):
             if floor is not None:
                 row, start = _stretch(floor, successor[k], here, n, spare)
                 _add(beneath, n, share, row, start)
-        total[0], at, good = worst, level - first, 1
+        good = 0
         while good < n and wrong[good] <= ALIKE * pivots[good]:
+            out[at + 1 + good] = total[good]
             good += 1
-        copy(out, at, good, total, 0)
         if floor is not None:
-            lower(scratch.low, at, good, beneath)
+            lower(scratch.low, at + 1, good, beneath)
         length = min(2 * length, AHEAD) if good == n else max(length // 2, 4)
         level += good
-        if values.falls and out[level - first - 1] == 0.0:
-            fill(out, level - first, last - first, 0.0)
-            if floor is not None:
-                fill(scratch.low, level - first, last - first, 0.0)
-            return

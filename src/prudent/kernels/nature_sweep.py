@@ -25,7 +25,7 @@ from prudent.kernels.choices import Choices, look_up
 from prudent.kernels.nature import Values, value_at, worst_at
 from prudent.kernels.nature_levels import AHEAD, lower, over_levels
 from prudent.kernels.stretches import FAST, copy, fill
-from prudent.kernels.team import drawn_in_order
+from prudent.kernels.team import draw, finish, wait_for
 
 PASSES = 20
 """How many passes of backups come before a block is solved exactly; more for a large one."""
@@ -197,19 +197,24 @@ def _follow(question, s, first, last, sets, scratch):
     return changed
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def settle_backwards(counters, turns, first, last, ahead, question, sets, scratch):
     """Settle all states of a model without cycles at the levels from ``first`` to ``last``; threads draw parts.
 
     Each state has no more levels left than those that a run has not used before it is there.
     """
     part, after, backwards = turns
-    for drawn in drawn_in_order(counters, after):
-        for i in range(part[drawn], part[drawn + 1]):
+    while True:
+        part_drawn = draw(counters)
+        if part_drawn >= len(after):
+            return
+        wait_for(counters, after[part_drawn])
+        for i in range(part[part_drawn], part[part_drawn + 1]):
             s = backwards[i]
             low, high = max(first - ahead[s], 1), last - ahead[s]
             if low < high and sets.action_start[s] < sets.action_start[s + 1]:
                 settle(question, s, low, high, sets, scratch)
+        finish(counters)
 
 
 @njit(cache=True, nogil=True, _nrt=False)

@@ -76,6 +76,11 @@ class RobustExplored(Explored):
         below = (self.swept.low * (1 - self.margin))[1:]
         return max(known, self._least(below, alpha, len(below)), self.least)
 
+    def policy(self, budget: int, *, last: bool = False) -> BudgetPolicy:
+        """Return the policy that starts with a budget; the sweep chose an action wherever no run can be, too."""
+        choice = self.swept.choice[: budget + 1]
+        return BudgetPolicy.of_rows(self.prepared, choice if last else choice.copy())
+
     def steps(self, w: int) -> float:
         """Return a bound on the expected number of actions: until the budget is spent, and afterwards."""
         prepared, sets = self.prepared, self.model.sets

@@ -40,7 +40,7 @@ CYCLES = 1e-9
 """The addition to the error if there are free cycles."""
 
 LONGER = 1.5
-"""How long new tables of a plan are, as a multiple of the levels that they are made for."""
+"""How long new tables of a plan are, as a multiple of the levels that are surely needed."""
 
 
 def shared(model: Uncertain) -> Uncertain:
@@ -75,7 +75,7 @@ def nature_bytes(question: Question, levels: int) -> int:
 class NatureSweep(Backend):
     """A sweep against nature."""
 
-    batch: ClassVar[int] = 2**30
+    batch: ClassVar[int] = 2**34
     beyond: ClassVar[int] = 2  # the cell above the best budget counts, too
 
     model: Uncertain = field(init=False)
@@ -116,9 +116,9 @@ class NatureSweep(Backend):
     def advance(self, last: int, *, final: bool = False) -> None:
         """Settle the levels before ``last``; ``final``: whether no further levels follow."""
         self._widen(last)
-        known = self.tables[0].shape[1]
+        known, sure = self.tables[0].shape[1], self.task.question.base.excess[self.task.prepared.start]
         for i, table in enumerate(self.tables if last > known else []):  # one after the other: no two copies of all
-            self.tables[i] = np.zeros((len(table), int(LONGER * last)), table.dtype)
+            self.tables[i] = np.zeros((len(table), int(LONGER * max(last, sure))), table.dtype)
             self.tables[i][:, :known] = table
         question = self._in_kernel()
         for first in range(self.done, last, self._at_once):
