@@ -15,9 +15,9 @@ from prudent.engine.cost_scale import CostScale
 from prudent.errors import Defect
 from prudent.kernels.acyclic import least_behind, longest_ahead
 from prudent.kernels.counting import mean_costs
-from prudent.kernels.graphs import UNREACHED, nearest
+from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.layout import layers
-from prudent.kernels.search import lower_behind
+from prudent.kernels.search import least_costs, lower_behind
 from prudent.models.graph import Blocks, Order, entering, least_ahead, least_by_state, ordered_blocks, towards
 from prudent.models.rows import BoolArray, FloatArray, IntArray, Rows, offsets
 from prudent.models.ssp import SSP
@@ -254,9 +254,8 @@ class Prepared(Rows):
             lowered[self.start] = 0
             in_parts(self.threads, lower_behind, len(self.cost), cut(self.arc_start), *rows, least, lowered, changed)
             if changed[-1]:
-                each, via = np.arange(len(self.cost)), np.empty(self.n_states, dtype=np.int64)
-                first = np.arange(self.n_states) == self.start  # along outcomes, since they stand for those that enter
-                nearest(first, self.successor, each, self.arc_start, each, rows[2], least, via)
+                least[:] = UNREACHED
+                least_costs(*rows, self.start, least)
         least[least == UNREACHED] = least[least < UNREACHED].max()  # unreachable states get the largest finite value
         return self.scale.up(least) if up else least
 

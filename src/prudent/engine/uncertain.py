@@ -11,12 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
-from prudent.engine.prepared import Prepared, once
+from prudent.engine.prepared import Prepared
 from prudent.errors import Defect, PrudentError
-from prudent.kernels.nature import Sets, Values, worst_after
+from prudent.kernels.nature import Sets, Values, align, worst_after
 from prudent.models.graph import Order, ordered_blocks
-from prudent.models.intervals import NEAR, Intervals
-from prudent.models.rows import FloatArray, IntArray, ranges
+from prudent.models.intervals import Intervals, held_actions
+from prudent.models.rows import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,13 +40,11 @@ class Uncertain:
         added = np.zeros_like(self.paid) if slope else self.paid
         return Values(table.ravel(), table.shape[1], base, slope, added, order)
 
-    def worst_after(
-        self, actions: IntArray, level: int, values: Values, nature: FloatArray | None = None
-    ) -> FloatArray:
-        """Return the worst expectation after each of some actions at a level; ``nature`` gets the probabilities."""
-        found, nature = np.empty(len(actions)), np.empty(len(self.sets.cost)) if nature is None else nature
+    def worst_after(self, actions: IntArray, level: int, values: Values) -> tuple[FloatArray, FloatArray]:
+        """Return the worst expectation after each of some actions at a level, and nature's probabilities for them."""
+        found, nature = np.empty(len(actions)), np.empty(len(self.paid))
         worst_after(actions, level, self.sets, values, found, nature)
-        return found
+        return found, nature
 
     @property
     def rounding(self) -> float:
@@ -75,38 +73,32 @@ class Uncertain:
 
 def uncertain(prepared: Prepared, intervals: Intervals, *, down: bool = False) -> Uncertain:
     """Return a prepared model with the intervals of its model's outcomes; ``down``: its costs are rounded down."""
-    (row, outcome), (loop, stays) = _parts(prepared, down)
-    n, chance = len(prepared.cost), (prepared.model_action < 0)[prepared.outcome_action]
-    low, high = (np.bincount(row, bound[outcome], n) for bound in (intervals.low, intervals.high))
-    low[chance] = high[chance] = prepared.probability[chance]  # the initial state is not uncertain
-    loop_low, loop_high = (
-        np.bincount(loop, each[stays], prepared.n_actions) for each in (intervals.low, intervals.high)
+    model, scale, state_of = prepared.model, prepared.scale, prepared.members.state_of
+    n, first = len(prepared.cost), prepared.model_action < 0
+    sets = Sets(
+        prepared.action_start,
+        prepared.outcome_start,
+        prepared.successor,
+        prepared.cost,
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(prepared.n_actions),
+        np.zeros(prepared.n_actions),
+        np.zeros(0),
     )
-    rows = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
-    sets = Sets(*rows, low, high, loop_low, loop_high, np.zeros(0))
-    refuse_endless(prepared, sets)
-    return Uncertain(prepared, with_spare(sets), prepared.scale.unrounded(prepared.fine))
-
-
-@once
-def _parts(prepared: Prepared, down: bool) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    """Return which of the model's outcomes each prepared outcome was merged from; and which each free loop was."""
-    model, scale, played = prepared.model, prepared.scale, np.flatnonzero(prepared.model_action >= 0)
-    outcome = ranges(model.outcome_start, prepared.model_action[played])
-    action = np.repeat(played, np.diff(model.outcome_start)[prepared.model_action[played]])
-    action, outcome = action[model.probability[outcome] > 0], outcome[model.probability[outcome] > 0]
-    target = prepared.members.state_of[model.successor[outcome]]
-    cost = scale.normalised(model.cost[outcome], model.outcome_state[outcome], model.successor[outcome])
+    known = (state_of[model.outcome_state] >= 0) & (state_of[model.successor] >= 0)
+    cost = np.full(model.n_outcomes, -1)
+    cost[known] = scale.normalised(model.cost[known], model.outcome_state[known], model.successor[known])
     cost, free_below = (scale.surely(cost), scale.stride) if down else (cost, 1)
-    loop = (target == prepared.action_state[action]) & (cost < free_below)
-    merged, row = outcome[~loop], np.flatnonzero(prepared.model_action[prepared.outcome_action] >= 0)
-    parts = np.stack([action, target, cost])[:, ~loop]
-    wholes = np.stack([prepared.outcome_action, prepared.successor, prepared.fine])[:, row]
-    order, own = np.lexsort(parts[::-1]), np.lexsort(wholes[::-1])
-    group = np.cumsum((np.diff(parts[:, order], prepend=-1) != 0).any(axis=0)) - 1
-    if group.max(initial=-1) != len(own) - 1 or (parts[:, order] != wholes[:, own[group]]).any():
-        raise Defect(f"{model.name}: the outcomes of its actions do not match those prepared")
-    return (row[own[group]], merged[order]), (action[loop], outcome[loop])
+    rows = state_of[model.successor], cost, intervals.low, intervals.high, model.probability
+    own = prepared.action_state, prepared.fine, free_below
+    misfit = align(prepared.model_action, model.outcome_start, *rows, *own, sets)
+    if misfit >= 0:
+        raise Defect(f"{model.name}: the outcomes of {model.place(int(prepared.model_action[misfit]))} do not match")
+    chance = first[prepared.outcome_action]  # the initial state is not uncertain
+    sets.low[chance] = sets.high[chance] = prepared.probability[chance]
+    refuse_endless(prepared, sets)
+    return Uncertain(prepared, with_spare(sets), scale.unrounded(prepared.fine))
 
 
 def refuse_endless(prepared: Prepared, sets: Sets) -> None:
@@ -115,16 +107,9 @@ def refuse_endless(prepared: Prepared, sets: Sets) -> None:
     doubtful = np.bincount(prepared.outcome_action, doubtful, prepared.n_actions) > 0
     if not doubtful.any():
         return
-    kept, start, stays = ~prepared.is_goal, sets.outcome_start[:-1], np.zeros(0, dtype=bool)
-    before = -1
-    while before != (before := int(kept.sum())):  # the states that nature can keep a run in, fewer in each round
-        inside = kept[sets.successor]
-        leave = np.add.reduceat(np.where(inside, 0.0, sets.low), start)
-        most = sets.loop_high + np.add.reduceat(np.where(inside, sets.high, 0.0), start)
-        stays = kept[prepared.action_state] & (leave <= 0) & (most >= 1 - NEAR)
-        kept = np.bincount(prepared.action_state[stays], minlength=len(kept)) > 0
-    if (stays & doubtful).any():  # otherwise nature does not add to what plans can do themselves
-        place = prepared.model.place(int(prepared.model_action[np.flatnonzero(stays & doubtful)[0]]))
+    held = held_actions(prepared, sets, np.ones(prepared.n_actions, dtype=bool), sets.loop_high) & doubtful
+    if held.any():  # otherwise nature does not add to what plans can do themselves
+        place = prepared.model.place(int(prepared.model_action[np.flatnonzero(held)[0]]))
         raise PrudentError(
             f"uncertainty: {place}: every outcome that leads towards a goal may have probability 0, so runs may never "
             "end and their worst-case cost has no bound; give these outcomes a low above 0, or add an action that "

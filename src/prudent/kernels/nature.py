@@ -46,6 +46,38 @@ class Values(NamedTuple):
     falls: bool = False  # whether none rises with the level, so that once 0 it stays
 
 
+@njit(cache=True)
+def align(model_action, first, target, cost, low, high, probability, own, rows, free_below, sets):
+    """Add up the intervals of the model's outcomes in the prepared ones; return an action that does not fit, or -1.
+
+    ``first`` is where the outcomes of each model action begin; ``target`` and ``cost`` are their prepared successors
+    and costs.  ``own`` is the prepared state of each prepared action, ``rows`` the prepared costs.  Costs under
+    ``free_below`` are free.
+    """
+    for a in range(len(model_action)):
+        m = model_action[a]
+        if m < 0:
+            continue
+        begin, end = sets.outcome_start[a], sets.outcome_start[a + 1]
+        for o in range(first[m], first[m + 1]):
+            if probability[o] <= 0:
+                continue
+            if target[o] == own[a] and cost[o] < free_below:
+                sets.loop_low[a] += low[o]
+                sets.loop_high[a] += high[o]
+                continue
+            found = False
+            for k in range(begin, end):
+                if sets.successor[k] == target[o] and rows[k] == cost[o]:
+                    sets.low[k] += low[o]
+                    sets.high[k] += high[o]
+                    found = True
+                    break
+            if not found:
+                return a
+    return -1
+
+
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 def spread(a, sets, order, value, weight):
     """Fill ``weight`` with nature's worst probabilities for the values of an action's outcomes.

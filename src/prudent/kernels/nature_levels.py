@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from prudent.kernels.nature import worst_at
+from prudent.kernels.nature import value_at, worst_at
 from prudent.kernels.questions import FAST
-from prudent.kernels.stretches import copy, fill
+from prudent.kernels.stretches import fill
 
 AHEAD = 64
 """The most levels that are added up before the order is checked."""
@@ -90,7 +90,7 @@ def _add_in_order(total, n, share, table, at, more, pivot, side, wrong):
 
 
 @njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-def _lower(low, at, n, new):
+def lower(low, at, n, new):
     """Lower values from a place on to those that are less."""
     here = np.uint64(at)
     for i in range(np.uint64(n)):
@@ -112,11 +112,25 @@ def over_levels(a, first, last, sets, values, floor, out, scratch):
         _copy(values, s, after, n, added[begin], out)
         if floor is not None:
             _copy(floor, s, after, n, 0.0, scratch.best)
-            _lower(scratch.low, 0, n, scratch.best)
+            lower(scratch.low, 0, n, scratch.best)
         return
     while level < last:
-        worst, pivot = worst_at(a, level, sets, values, scratch.value, weight)
-        n = 1 if looped else min(length, last - level)
+        at = level - first
+        out[at], pivot = worst_at(a, level, sets, values, scratch.value, weight)
+        if floor is not None:
+            down = 0.0
+            for k in range(begin, end):
+                down += weight[k - begin] * value_at(floor, successor[k], level - cost[k])
+            scratch.low[at] = min(scratch.low[at], down)
+        level += 1
+        if values.falls and out[at] == 0.0:
+            fill(out, level - first, last - first, 0.0)
+            if floor is not None:
+                fill(scratch.low, level - first, last - first, 0.0)
+            return
+        if looped or level == last:
+            continue
+        n = min(length, last - level)
         constant = 0.0
         for k in range(begin, end):
             constant += weight[k - begin] * added[k]
@@ -136,16 +150,11 @@ def over_levels(a, first, last, sets, values, floor, out, scratch):
             if floor is not None:
                 row, start = _stretch(floor, successor[k], here, n, spare)
                 _add(beneath, n, share, row, start)
-        total[0], at, good = worst, level - first, 1
+        good = 0
         while good < n and wrong[good] <= ALIKE * pivots[good]:
+            out[at + 1 + good] = total[good]
             good += 1
-        copy(out, at, good, total, 0)
         if floor is not None:
-            _lower(scratch.low, at, good, beneath)
+            lower(scratch.low, at + 1, good, beneath)
         length = min(2 * length, AHEAD) if good == n else max(length // 2, 4)
         level += good
-        if values.falls and out[level - first - 1] == 0.0:
-            fill(out, level - first, last - first, 0.0)
-            if floor is not None:
-                fill(scratch.low, level - first, last - first, 0.0)
-            return

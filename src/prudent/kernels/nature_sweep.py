@@ -23,9 +23,9 @@ from numba.extending import overload
 from prudent.kernels.blocks import eliminate
 from prudent.kernels.choices import Choices, look_up
 from prudent.kernels.nature import Values, value_at, worst_at
-from prudent.kernels.nature_levels import AHEAD, over_levels
+from prudent.kernels.nature_levels import AHEAD, lower, over_levels
 from prudent.kernels.questions import FAST
-from prudent.kernels.stretches import fill
+from prudent.kernels.stretches import copy, fill
 from prudent.kernels.team import draw, finish, wait_for
 
 PASSES = 20
@@ -123,8 +123,7 @@ def _first_within(value, most, i, n):
 def _keep(values, row, n, new):
     """Write values at ``n`` levels, if they are wanted."""
     if values is not None:
-        for i in range(n):
-            values.table[row + i] = new[i]
+        copy(values.table, row, n, new, 0)
 
 
 def _choose(question, s, first, last, sets, scratch):
@@ -144,9 +143,7 @@ def _choose(question, s, first, last, sets, scratch):
     fill(low, 0, n, np.inf)
     fill(best, 0, n, np.inf)
     for a in range(stop - start):
-        value = by_action[a]
-        for i in range(np.uint64(n)):
-            low[i] = value[i] if value[i] < low[i] else low[i]
+        lower(low, 0, n, by_action[a])
     for i in range(n):
         low[i] *= 1 + tie  # what attains U is no larger
     for a in range(stop - start):

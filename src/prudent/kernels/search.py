@@ -3,6 +3,8 @@
 The arcs of node ``i`` lead to ``target[arc_start[i]:arc_start[i + 1]]``.
 """
 
+from heapq import heappop, heappush
+
 import numpy as np
 from numba import njit
 
@@ -158,3 +160,19 @@ def lower_behind(counters, part, arc_start, target, cost, least, lowered, change
                     lower_atomically(least, t, total)
                     lowered[t] = turn + 1
                     changed[turn] = True
+
+
+@njit(cache=True)
+def least_costs(arc_start, successor, cost, start, least):
+    """Find the least cost of reaching each state from the start; ``least`` enters with large numbers."""
+    least[start] = 0
+    heap = [(np.int64(0), np.int64(start))]
+    while len(heap) > 0:
+        spent, s = heappop(heap)
+        if spent > least[s]:
+            continue
+        for o in range(arc_start[s], arc_start[s + 1]):
+            t = successor[o]
+            if spent + cost[o] < least[t]:
+                least[t] = spent + cost[o]
+                heappush(heap, (least[t], np.int64(t)))

@@ -70,6 +70,11 @@ class Explored:
     expected: Expected
 
     @property
+    def margin(self) -> float | FloatArray:
+        """The relative margin for rounding errors in the lower bound on M."""
+        return SECOND
+
+    @property
     def stopped(self) -> str:
         """Why it ended early, if it did."""
         return self.swept.stopped
@@ -150,46 +155,51 @@ class Explored:
             upper = min(own.upper, upper)
         return replace(own, cvar=cvar, mean=mean, upper=upper)
 
-    def in_model(self, alpha: float, w: int) -> tuple[Nominal | None, tuple[str, ...]]:
+    def in_model(self, alpha: float, w: int, limits: Limits = UNLIMITED) -> tuple[Nominal | None, tuple[str, ...]]:
         """Return the policy's numbers in the model itself, where others are for the worst of a set; and notes."""
         return None, ()
 
     def solution(self, alpha: float, *, last: bool = False, limits: Limits = UNLIMITED) -> Solution:
         """Return the best policy for an alpha, evaluated within the limits; with ``last`` this is not used again."""
-        prepared, expected, stopped, swept = self.prepared, self.expected, self.stopped, self.swept
         w, attains = self.budgets(alpha)
-        lower, policy = self.lower(alpha), self.policy(w, last=last)
+        nominal, notes = self.in_model(alpha, w, limits)
+        policy, rounded = self.policy(w, last=last), self.prepared.scale.rounded
+        own, stopped = self._own(alpha, policy, alpha < 1 and not attains[:w].any(), limits)
+        second = float((self.swept.mean * (1 - self.margin))[attains].min())
+        return Solution(
+            policy=policy,
+            var=own.var,
+            cvar=own.cvar,
+            expected=own.mean,
+            expected_lower=min(self.least, own.upper) if stopped or rounded else second,
+            lower=self.lower(alpha),
+            upper=own.upper,
+            worst=true_worst_case(self.prepared, limits),
+            steps=own.steps,
+            stopped=stopped,
+            notes=(*own.notes, *notes),
+            nominal=nominal,
+        )
+
+    def _own(self, alpha: float, policy: BudgetPolicy, first: bool, limits: Limits) -> tuple[OwnTail, str]:
+        """Return a policy's numbers, evaluated if the sweep does not have all of them, and why that stopped early."""
+        prepared, swept, stopped, w = self.prepared, self.swept, self.stopped, policy.level
         exact_costs = not prepared.scale.rounded and (np.isfinite(prepared.scale.relative) or prepared.finite)
-        if exact_costs and not stopped and swept.measured and alpha < 1 and not attains[:w].any():
-            own = self.at(alpha, w, first=True)  # since no smaller budget attains the optimal CVaR
-        else:
-            most = w + float(swept.excess[w]) * (1 + TIE) / alpha
-            own = _within(lambda: own_tail(policy, expected, most, alpha, limits=limits), UNKNOWN)
-        cvar, mean, upper = own.cvar, own.mean, own.upper
+        if exact_costs and not stopped and swept.measured and first:
+            return self.at(alpha, w, first=True), stopped
+        most = w + float(swept.excess[w]) * (1 + TIE) / alpha
+        own = _within(lambda: own_tail(policy, self.expected, most, alpha, limits=limits), UNKNOWN)
         if own is UNKNOWN:
             stopped = stopped or limits.stop
+        cvar, mean, upper = own.cvar, own.mean, own.upper
         if own.notes or own.error > SECOND:  # the policy is too large to evaluate, or errors add up over its long runs
             unknown = Values(float(swept.excess[w]), np.inf, float(swept.mean[w]))
             values = _within(lambda: self.values_of(policy, limits), unknown)
             upper = min(upper, (w + values.above / alpha) * (1 + 4 * UNIT))
             cvar, mean = min(cvar, w + values.excess / alpha), values.mean
         if prepared.scale.rounded or stopped:  # then w need not be the best budget for its own policy
-            cvar = np.nan if own.notes else max(cvar, lower)
-        complete = not (stopped or prepared.scale.rounded)
-        second = float(swept.mean[attains].min()) * (1 - SECOND)
-        return Solution(
-            policy=policy,
-            var=own.var,
-            cvar=cvar,
-            expected=mean,
-            expected_lower=second if complete else self.least,
-            lower=lower,
-            upper=upper,
-            worst=true_worst_case(prepared, limits),
-            steps=own.steps,
-            stopped=stopped,
-            notes=own.notes,
-        )
+            cvar = np.nan if own.notes else max(cvar, self.lower(alpha))
+        return replace(own, cvar=cvar, mean=mean, upper=upper), stopped
 
 
 def exact(

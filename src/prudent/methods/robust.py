@@ -41,7 +41,6 @@ from prudent.engine.sweep.question import Question, without_safety
 from prudent.engine.uncertain import Uncertain, uncertain
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.robust_cost import worst_expected_cost
-from prudent.engine.values.worst_case import true_worst_case
 from prudent.kernels.questions import Base
 from prudent.methods.exact import Explored
 from prudent.methods.solution import Nominal, Solution
@@ -49,6 +48,7 @@ from prudent.models.intervals import Intervals
 from prudent.models.rows import FloatArray
 from prudent.policies.chain import spent_budget
 from prudent.policies.own_tail import OwnTail, own_tail
+from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits
 
 MARGIN = 2
@@ -64,7 +64,7 @@ class RobustExplored(Explored):
     beneath: "RobustExplored | None" = None  # of costs rounded down, if costs are rounded
 
     @cached_property
-    def error(self) -> FloatArray:
+    def margin(self) -> FloatArray:
         """Bounds on the relative errors of the sweep's values, by budget."""
         return error_of(self.model, np.arange(len(self.swept.excess)))
 
@@ -73,8 +73,13 @@ class RobustExplored(Explored):
         known = 0.0 if self.nominal is None else self.nominal.lower(alpha)
         if self.beneath is not None:
             return max(known, self.beneath.lower(alpha))
-        below = (self.swept.low * (1 - self.error))[1:]
+        below = (self.swept.low * (1 - self.margin))[1:]
         return max(known, self._least(below, alpha, len(below)), self.least)
+
+    def policy(self, budget: int, *, last: bool = False) -> BudgetPolicy:
+        """Return the policy that starts with a budget; the sweep chose an action wherever no run can be, too."""
+        choice = self.swept.choice[: budget + 1]
+        return BudgetPolicy.of_rows(self.prepared, choice if last else choice.copy())
 
     def steps(self, w: int) -> float:
         """Return a bound on the expected number of actions: until the budget is spent, and afterwards."""
@@ -88,9 +93,10 @@ class RobustExplored(Explored):
 
     def at(self, alpha: float, w: int, *, first: bool = True, limits: Limits = UNLIMITED) -> OwnTail:
         """Return the worst-case numbers of the policy that starts with a budget, as the sweep has them."""
-        excess, mean, error = float(self.swept.excess[w]), float(self.swept.mean[w]), float(self.error[w])
-        upper = max((w + excess * (1 + error) / alpha) * (1 + 4 * UNIT), self.lower(alpha))
-        return OwnTail(self.prepared.scale.total(w), w + excess / alpha, mean, upper, self.steps(w), error)
+        excess, mean, error = float(self.swept.excess[w]), float(self.swept.mean[w]), float(self.margin[w])
+        lower = self.lower(alpha)
+        upper = max((w + excess * (1 + error) / alpha) * (1 + 4 * UNIT), lower)
+        return OwnTail(self.prepared.scale.total(w), max(w + excess / alpha, lower), mean, upper, self.steps(w), error)
 
     def in_model(self, alpha: float, w: int, limits: Limits = UNLIMITED) -> tuple[Nominal, tuple[str, ...]]:
         """Return the policy's numbers in the model itself, in levels except for VaR, and notes on unknown ones."""
@@ -98,27 +104,9 @@ class RobustExplored(Explored):
         own = own_tail(policy, spent_budget(policy, limits), upper, alpha, limits=limits)
         return Nominal(own.cvar if not own.notes else np.nan, own.var, own.mean), own.notes
 
-    def solution(self, alpha: float, *, last: bool = False, limits: Limits = UNLIMITED) -> Solution:
-        """Return the best policy for an alpha."""
-        prepared, lower = self.prepared, self.lower(alpha)
-        w, attains = self.budgets(alpha)
-        own, (nominal, notes) = self.at(alpha, w), self.in_model(alpha, w, limits)
-        complete = not (self.stopped or prepared.scale.rounded)
-        second = float((self.swept.mean * (1 - self.error))[attains].min())
-        return Solution(
-            policy=self.policy(w, last=last),
-            var=own.var,
-            cvar=max(own.cvar, lower),
-            expected=own.mean,
-            expected_lower=second if complete else min(self.least, own.upper),
-            lower=lower,
-            upper=own.upper,
-            worst=true_worst_case(prepared, limits),
-            steps=own.steps,
-            stopped=self.stopped,
-            notes=notes,
-            nominal=nominal,
-        )
+    def _own(self, alpha: float, policy: BudgetPolicy, first: bool, limits: Limits) -> tuple[OwnTail, str]:
+        """Return what the sweep has: all numbers."""
+        return self.at(alpha, policy.level), self.stopped
 
 
 def explore_against(
@@ -161,6 +149,5 @@ def _advice(question: Question, sure: float, memory: int) -> str:
 def robust(prepared: Prepared, intervals: Intervals, alpha: float, limits: Limits) -> Solution:
     """Return a policy of minimal worst-case CVaR and, among those, lowest worst-case expected cost."""
     with limits:  # after Ctrl-C, evaluate what was swept
-        return explore_against(prepared, intervals, alpha, limits).solution(
-            alpha, last=True, limits=limits.for_the_rest
-        )
+        explored = explore_against(prepared, intervals, alpha, limits)
+        return explored.solution(alpha, last=True, limits=limits.for_the_rest)

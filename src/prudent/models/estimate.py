@@ -43,15 +43,17 @@ class Estimate(Shown):
     @property
     def counts(self) -> FloatArray:
         """(n_outcomes,)  How often each outcome was seen, in the order of ``model.probability``."""
-        return counts_of(self.model)
+        if self.model.count is None:
+            raise PrudentError(
+                f"{self.model.name} has no counts; estimate the model with prudent.from_episodes, or load a file "
+                "written by prudent learn"
+            )
+        return self.model.count
 
     @property
     def seen(self) -> FloatArray:
         """(n_actions,)  How often each action was seen."""
-        return np.asarray(
-            np.bincount(self.model.outcome_action, weights=self.counts, minlength=self.model.n_actions),
-            dtype=np.float64,
-        )
+        return np.asarray(np.add.reduceat(self.counts, self.model.outcome_start[:-1]))
 
     @property
     def seldom_seen(self) -> tuple[tuple[Hashable, Hashable, float], ...]:
@@ -120,13 +122,3 @@ class Estimate(Shown):
         runs, rare = f"{self.episodes:,} episodes, " if self.episodes else "", len(self.seldom_seen)
         size = f"{runs}{self.counts.sum():,.0f} steps, {self.model.n_states:,} states"
         return f"<Estimate of {self.model.name}: {size}, {rare:,} actions seen fewer than {self.seldom} times>"
-
-
-def counts_of(model: SSP) -> FloatArray:
-    """Return how often each outcome of an estimated model was seen; reject any other model."""
-    if model.count is None:
-        raise PrudentError(
-            f"{model.name} has no counts; estimate the model with prudent.from_episodes, or load a file written by "
-            "prudent learn"
-        )
-    return model.count

@@ -170,7 +170,7 @@ def lasting(model: SSP, intervals: Intervals) -> tuple[SSP, Intervals]:
     """
     doubtful = (intervals.low <= 0) & (model.probability > 0) & (model.successor != model.outcome_state)
     doubtful = np.bincount(model.outcome_action, doubtful, model.n_actions) > 0
-    held = _held(model, intervals, np.full(model.n_actions, doubtful.any()))
+    held = held_actions(model, intervals, np.full(model.n_actions, doubtful.any()))
     if not (held & doubtful).any():
         return model, intervals
     onwards, sure = _onwards(model, intervals)
@@ -178,7 +178,7 @@ def lasting(model: SSP, intervals: Intervals) -> tuple[SSP, Intervals]:
         return model, intervals  # the error names the place
     inside = np.bincount(model.outcome_action, ~sure[model.successor] & (model.probability > 0), model.n_actions) == 0
     used = inside & (onwards | ~(held & doubtful))
-    if (_held(model, intervals, used) & doubtful).any():
+    if (held_actions(model, intervals, used) & doubtful).any():
         used = inside & (onwards | ~held)
     left_out = np.flatnonzero(~used & held & inside & sure[model.action_state])
     used |= ~sure[model.action_state]  # no action leads there any more
@@ -194,11 +194,14 @@ def lasting(model: SSP, intervals: Intervals) -> tuple[SSP, Intervals]:
     return model.with_actions(used, notes=notes), Intervals(intervals.low[outcome], intervals.high[outcome])
 
 
-def _held(model: SSP, sets: Intervals, used: BoolArray) -> BoolArray:
-    """Return the used actions with which nature can keep a run in a set of states."""
+def held_actions(model: Any, sets: Any, used: BoolArray, loop: float | FloatArray = 0.0) -> BoolArray:
+    """Return the used actions with which nature can keep a run in a set of states (internal).
+
+    ``model`` may be a prepared one, whose free loops have a probability of up to ``loop``.
+    """
     kept = ~model.is_goal
     while True:
-        held = used & kept[model.action_state] & ~_must_reach(model, sets, ~kept)
+        held: BoolArray = used & kept[model.action_state] & ~_must_reach(model, sets, ~kept, loop)
         now = np.bincount(model.action_state[held], minlength=model.n_states) > 0
         if (now == kept).all():
             return held
@@ -222,9 +225,9 @@ def _onwards(model: SSP, sets: Intervals) -> tuple[BoolArray, BoolArray]:
         sure = found
 
 
-def _must_reach(model: SSP, sets: Intervals, marked: BoolArray) -> BoolArray:
+def _must_reach(model: Any, sets: Any, marked: BoolArray, loop: float | FloatArray = 0.0) -> BoolArray:
     """Return the actions that lead to marked states with a probability above 0, whatever nature does."""
     into, start = marked[model.successor], model.outcome_start[:-1]
     leave = np.add.reduceat(np.where(into, sets.low, 0.0), start)
-    stay = np.add.reduceat(np.where(into, 0.0, sets.high), start)
+    stay = loop + np.add.reduceat(np.where(into, 0.0, sets.high), start)
     return np.asarray((leave > 0) | (stay < 1 - NEAR))

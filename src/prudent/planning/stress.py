@@ -9,14 +9,15 @@ variance of an action's probabilities halves.
 """
 
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from prudent.engine.prepared import Prepared
 from prudent.engine.uncertain import uncertain
 from prudent.errors import PrudentError, whole_number
-from prudent.models.estimate import Estimate, counts_of
+from prudent.models.estimate import Estimate
 from prudent.models.intervals import Intervals
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
@@ -75,11 +76,12 @@ def stress(
     """
     if not isinstance(plan, Plan):
         raise PrudentError(f"plan is a {type(plan).__name__}; stress needs the plan first, then its data")
-    model = data.model if isinstance(data, Estimate) else data
-    if not isinstance(model, SSP):
+    known = Estimate(data, episodes=0) if isinstance(data, SSP) else data
+    if not isinstance(known, Estimate):
         raise PrudentError(f"data is a {type(data).__name__}; pass the result of prudent.from_episodes, or its model")
+    model = known.model
     plan.policy.check_model(model)
-    count = counts_of(model)
+    count = known.counts
     if plan.policy.remembers:
         raise PrudentError(
             "stress needs a plan whose policy depends on state and budget, not one of the paper's methods"
@@ -88,17 +90,18 @@ def stress(
     check_executor(executor)
     own = total_cost(plan.policy, Limits.of(None, None))
     levels = np.linspace(own.values[0], own.quantile(0.999), LEVELS)
-    draws = Draws(_bare(plan.policy), count, plan.alpha, seed, levels)
-    drawn, found = _gathered(draws, n, executor, Limits.of(None, None))
+    bare = replace(plan.policy, prepared=replace(plan.policy.prepared))  # only its rows and its graph are sent
+    drawn, found = _gathered((bare, count, plan.alpha, seed, levels), n, executor)
     matters = _matters(model, count, plan.visits().played > 0, drawn, found[:, 0])
     cvar, var, expected = found[:, :3].T.copy()
     return Stress(model.name, plan.alpha, own.cvar(plan.alpha), cvar, var, expected, levels, found[:, 3:], matters)
 
 
-def _gathered(draws: "Draws", n: int, executor: Executor | None, limits: Limits) -> tuple[FloatArray, FloatArray]:
+def _gathered(about: tuple[Any, ...], n: int, executor: Executor | None) -> tuple[FloatArray, FloatArray]:
     """Return the probabilities drawn, and the numbers on each model, by the samples' numbers."""
-    limits.check(16 * n * len(draws.count), "the drawn models", "reduce samples=")
-    calls = [(draws, first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)]
+    limits = Limits.of(None, None)
+    limits.check(16 * n * len(about[1]), "the drawn models", "reduce samples=")
+    calls = [(*about, range(first, min(first + CHUNK, n))) for first in range(0, n, CHUNK)]
     each: dict[int, tuple[FloatArray, FloatArray]] = {}
     with limits, Progress(STRESSING, total=n, unit="models") as progress:
         for number, future in finished(executor, run_draws, calls, lambda: limits.stop):
@@ -110,33 +113,17 @@ def _gathered(draws: "Draws", n: int, executor: Executor | None, limits: Limits)
     return np.concatenate(drawn), np.concatenate(found)
 
 
-@dataclass(frozen=True)
-class Draws:
-    """The data sent to a worker: the policy, and the counts that models are drawn from."""
+def run_draws(
+    policy: BudgetPolicy, count: FloatArray, alpha: float, seed: int, levels: FloatArray, samples: range
+) -> tuple[FloatArray, FloatArray]:
+    """Return the probabilities of some samples, and the policy's numbers on each: a worker's part (internal).
 
-    policy: BudgetPolicy
-    count: FloatArray
-    alpha: float
-    seed: int
-    levels: FloatArray  # (n_levels,)  total costs
-
-    def numbers(self, probability: FloatArray) -> list[float]:
-        """Return CVaR, VaR and mean on a model with these probabilities, and the probabilities to exceed the levels."""
-        found = _on_another(self.policy, probability)
-        tail = [found.exceeds(float(level)) for level in self.levels]
-        return [found.cvar(self.alpha), found.var(self.alpha), found.mean, *tail]
-
-
-def run_draws(draws: Draws, first: int, last: int) -> tuple[FloatArray, FloatArray]:
-    """Return the probabilities and the numbers of some samples (internal)."""
-    model = draws.policy.prepared.model
-    drawn = np.array([_draw(model, draws.count, draws.seed, i) for i in range(first, last)])
-    return drawn, np.array([draws.numbers(probability) for probability in drawn])
-
-
-def _bare(policy: BudgetPolicy) -> BudgetPolicy:
-    """Return a policy to send to workers: its prepared model keeps only its rows and its graph."""
-    return replace(policy, prepared=replace(policy.prepared))
+    The numbers are CVaR, VaR, the mean, and the probabilities to exceed the levels.
+    """
+    model = policy.prepared.model
+    drawn = np.array([_draw(model, count, seed, i) for i in samples])
+    each = [_on_another(policy, probability) for probability in drawn]
+    return drawn, np.array([[d.cvar(alpha), d.var(alpha), d.mean, *map(d.exceeds, levels.tolist())] for d in each])
 
 
 def _draw(model: SSP, count: FloatArray, seed: int, i: int) -> FloatArray:
@@ -149,9 +136,8 @@ def _draw(model: SSP, count: FloatArray, seed: int, i: int) -> FloatArray:
 
 def _on_another(policy: BudgetPolicy, probability: FloatArray) -> Distribution:
     """Return the distribution of a policy's cost if its model's outcomes had other probabilities."""
-    limits = Limits.of(None, None)
     parts = [(share, replace(part, prepared=_with(part.prepared, probability))) for share, part in policy.parts]
-    return mixture([(share, total_cost(part, limits)) for share, part in parts])
+    return mixture([(share, total_cost(part, Limits.of(None, None))) for share, part in parts])
 
 
 def _with(prepared: Prepared, probability: FloatArray) -> Prepared:

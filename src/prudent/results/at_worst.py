@@ -9,6 +9,7 @@ w, since each choice of nature gives a convex function, so halving finds the bes
 all w, which may lie between two levels.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,66 +33,56 @@ from prudent.runtime.limits import Limits
 from prudent.runtime.tables import number
 
 
-@dataclass(frozen=True)
-class Worth:
-    """The worst-case value of following a policy."""
-
-    model: Uncertain
-    values: Values  # by state and level
-    whole: float  # upper bound on that of a whole run
-
-    def after(self, actions: IntArray, level: int) -> FloatArray:
-        """Return the worst expectation after each of some actions, played at a level."""
-        return self.model.worst_after(actions, level, self.values)
-
-
+@dataclass
 class Follower:
     """Follows one policy against nature."""
 
-    def __init__(self, policy: BudgetPolicy, intervals: Intervals, limits: Limits) -> None:
-        if policy.remembers:
+    policy: BudgetPolicy
+    intervals: Intervals
+    limits: Limits
+
+    def __post_init__(self) -> None:
+        if self.policy.remembers:
             raise PrudentError(
                 "uncertainty= needs a policy of state and remaining budget, not the paper's; use method='exact'"
             )
-        self.policy, self._intervals, self._limits = policy, intervals, limits
-        self._excess: dict[int, float] = {}
 
     @cached_property
     def _model(self) -> Uncertain:
-        return uncertain(self.policy.prepared, self._intervals)
+        return uncertain(self.policy.prepared, self.intervals)
 
     @cached_property
     def _spent(self) -> FloatArray:
         """Upper bounds on what the policy costs at worst once its budget is gone."""
         alone = restrict(self.policy.prepared, self.policy.without_budget)
-        return worst_expected_cost(uncertain(alone, self._intervals)).upper
+        return worst_expected_cost(uncertain(alone, self.intervals)).upper
 
-    def means(self) -> Worth:
-        """Return the worst-case expected cost still to come, by state and remaining budget."""
+    def means(self) -> tuple[Values, float]:
+        """Return the worst-case expected cost by state and remaining budget, and a bound from above for a whole run."""
         return self._followed(self._spent, Terms(accrual=1.0, slope=0.0), self.policy.level)
 
-    def excesses(self, w: int) -> Worth:
-        """Return the worst-case expected excess over a total of ``w``, by state and level: at the top, of a run."""
+    def excesses(self, w: int) -> tuple[Values, float]:
+        """Return the worst-case expected excess over a total of ``w`` by state and level, and the same bound."""
         level = self.policy.level
         return self._followed(self._spent + max(level - w, 0), EXCESS, max(w, level), max(w - level, 0))
 
-    def excess(self, w: int) -> float:
-        """Return the worst-case expected excess of a run over a total of ``w``, in levels."""
-        if w not in self._excess:
-            self._excess[w] = self.excesses(w).whole
-        return self._excess[w]
+    def after(self, actions: IntArray, level: int, values: Values) -> FloatArray:
+        """Return the worst expectation of such values after each of some actions, played at a level."""
+        return self._model.worst_after(actions, level, values)[0]
 
-    def _followed(self, base: FloatArray, terms: Terms, top: int, behind: int = 0) -> Worth:
+    def _followed(self, base: FloatArray, terms: Terms, top: int, behind: int = 0) -> tuple[Values, float]:
         """Follow the policy up to a level; its budget is ``behind`` the level."""
-        model, prepared, limits = self._model, self.policy.prepared, self._limits.whole
+        model, prepared = self._model, self.policy.prepared
         need = 8 * prepared.n_states * (top + 1)
-        limits.check(need, "the values of a policy in the worst model", "raise memory= (--memory)")
+        self.limits.check(need, "the values of a policy in the worst model", "raise memory= (--memory)")
         question = Question.given(prepared, self.policy.choices, Base(base, base, base), prepared.mean_cost)
         question = replace(question, terms=terms, nature=model, behind=behind)
-        swept = budget_sweep(prepared, question, limits, most=top, keep=True)
+        swept = budget_sweep(prepared, question, self.limits, most=top, keep=True)
+        if swept.stopped:  # by Ctrl-C: a part of the values is of no use
+            raise KeyboardInterrupt
         assert swept.tables is not None
-        values = model.values(base, swept.tables.excess, slope=terms.slope)
-        return Worth(model, values, float(swept.excess[-1]) * (1 + float(error_of(model, np.array(top)))))
+        error = float(error_of(model, np.array(top)))
+        return model.values(base, swept.tables.excess, slope=terms.slope), float(swept.excess[-1]) * (1 + error)
 
 
 class AtWorst:
@@ -110,11 +101,12 @@ class AtWorst:
 
     def __init__(self, parts: Sequence[tuple[float, Follower]]) -> None:
         self._parts = parts
+        self._excess: dict[int, float] = {}  # expected, over each total asked for
 
     @cached_property
     def mean(self) -> float:
         """The worst-case expected cost."""
-        return self._in_units(sum(share * part.means().whole for share, part in self._parts))
+        return self._in_units(sum(share * part.means()[1] for share, part in self._parts))
 
     def cvar(self, alpha: float) -> float:
         """Return the worst-case CVaR.
@@ -133,7 +125,9 @@ class AtWorst:
             return self.mean
 
         def bound(w: int) -> float:
-            return w + sum(share * part.excess(w) for share, part in self._parts) / alpha
+            if w not in self._excess:
+                self._excess[w] = sum(share * part.excesses(w)[1] for share, part in self._parts)
+            return w + self._excess[w] / alpha
 
         return self._in_units(_least(bound, max(part.policy.level for _, part in self._parts)))
 
@@ -146,14 +140,13 @@ class AtWorst:
 
 def _least(value: Callable[[int], float], near: int) -> float:
     """Return the least value of a convex function at the whole numbers from 0 on, looking around ``near`` first."""
-    low = high = near
-    step = 1
-    while value(high + 1) < value(high):
+
+    def rises(w: int) -> bool:
+        return value(w + 1) >= value(w)
+
+    low, high, step = near, near, 1
+    while not rises(high):
         low, high, step = high, high + step, 2 * step
-    step = 1
-    while low > 0 and value(low - 1) < value(low):
+    while low > 0 and rises(low - 1):
         low, high, step = max(low - step, 0), low, 2 * step
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if value(middle + 1) < value(middle) else (low, middle)
-    return value(low)
+    return value(bisect_left(range(high), True, low, high, key=rises))

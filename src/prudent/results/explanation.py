@@ -243,11 +243,11 @@ class RobustExplainer(Explainer):
         self.worst = least_worst_case(policy.prepared, limits)
         chance = policy.prepared.model.probability
         both = Follower(policy, intervals, limits), Follower(policy, Intervals(chance, chance), limits)
-        self._worths = [(each.excesses(policy.level), each.means()) for each in both]
+        self._values = [(each, each.excesses(policy.level)[0], each.means()[0]) for each in both]
 
     def values(self, action: IntArray, left: int) -> list[tuple[FloatArray, FloatArray]]:
         """Return both, as :class:`Explainer` does."""
-        return [(excess.after(action, left), mean.after(action, left)) for excess, mean in self._worths]
+        return [(at.after(action, left, excess), at.after(action, left, mean)) for at, excess, mean in self._values]
 
 
 def _summary(budget: float | None, luck: float, safe: bool, counts: bool, digits: int) -> str:

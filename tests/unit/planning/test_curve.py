@@ -123,7 +123,7 @@ def test_within_a_time_limit_points_are_found_at_once_and_as_many_as_the_time_al
     about = rng.dirichlet(np.ones(3), 60), rng.integers(0, n + 1, shape), 10 * rng.random(shape)
     rows = np.append(2 * np.arange(n + 1), 2 * n), 3 * np.arange(2 * n + 1)
     model = prudent.from_arrays(*rows, *(each.ravel() for each in about), initial=0)
-    whole, module = prudent.curve(model, step=1), importlib.import_module("prudent.planning.curve")
+    whole, module = prudent.curve(model, step=1), importlib.import_module("prudent.methods.exact")
     assert len(whole.points) > 20 and prudent.curve(model, step=1, time_limit=100).points == whole.points
     asked, real = [], module.own_tail
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import prudent
-from prudent.planning.stress import Draws, run_draws
+from prudent.planning.stress import run_draws
 
 ROW = {"state": "s", "action": "a", "next_state": "m"}
 LOG = [
@@ -87,7 +87,7 @@ def test_what_cannot_be_stressed_is_refused():
 def test_processes_and_a_plan_from_a_file_give_the_same_answer(tmp_path):
     prudent.save(PLAN, tmp_path / "plan.safetensors")
     loaded = prudent.load_plan(tmp_path / "plan.safetensors", DATA.model)
-    sent = pickle.loads(pickle.dumps((run_draws, Draws(loaded.policy, DATA.counts, 0.2, 0, np.array([1.0])), 0, 3)))
+    sent = pickle.loads(pickle.dumps((run_draws, loaded.policy, DATA.counts, 0.2, 0, np.array([1.0]), range(3))))
     drawn, found = sent[0](*sent[1:])
     assert drawn.shape == (3, 4)
     assert np.array_equal(found[:, 0], prudent.stress(PLAN, DATA, samples=3).cvar)

@@ -40,7 +40,7 @@ CYCLES = 1e-9
 """The addition to the error if there are free cycles."""
 
 LONGER = 1.5
-"""How long new tables of a plan are, as a multiple of the levels that they are made for."""
+"""How long new tables of a plan are, as a multiple of the levels that are surely needed."""
 
 
 def shared(model: Uncertain) -> Uncertain:
@@ -75,7 +75,7 @@ def nature_bytes(question: Question, levels: int) -> int:
 class NatureSweep(Backend):
     """A sweep against nature."""
 
-    batch: ClassVar[int] = 2**30
+    batch: ClassVar[int] = 2**34
     beyond: ClassVar[int] = 2  # the cell above the best budget counts, too
 
     model: Uncertain = field(init=False)
@@ -114,9 +114,9 @@ class NatureSweep(Backend):
         return 0
 
     def _advance(self, last: int, *, final: bool) -> None:
-        known = self.tables[0].shape[1]
+        known, sure = self.tables[0].shape[1], self.task.question.base.excess[self.task.prepared.start]
         for i, table in enumerate(self.tables if last > known else []):  # one after the other: no two copies of all
-            self.tables[i] = np.zeros((len(table), int(LONGER * last)), table.dtype)
+            self.tables[i] = np.zeros((len(table), int(LONGER * max(last, sure))), table.dtype)
             self.tables[i][:, :known] = table
         question = self._in_kernel()
         for first in range(self.done, last, self._at_once):
@@ -130,13 +130,11 @@ class NatureSweep(Backend):
         if question.policy is not None:
             values = model.values(question.base.excess, self.tables[0], slope=question.terms.slope)
             return RobustGiven(values, question.policy, question.behind)
-        excess, below, mean = (
-            model.values(base, table, slope=slope, order=order)
-            for base, table, slope, order in zip(
-                question.base, self.tables, (1.0, 1.0, 0.0), (self._order, self._order, self._mean_order), strict=False
-            )
-        )
-        return RobustPlan(excess._replace(falls=True), below, mean, self.tables[3].ravel(), self._safe, TIE)
+        base, (u, low, m, choice) = question.base, self.tables
+        excess = model.values(base.excess, u, slope=1.0, order=self._order)._replace(falls=True)
+        below = model.values(base.low, low, slope=1.0, order=self._order)
+        mean = model.values(base.mean, m, order=self._mean_order)
+        return RobustPlan(excess, below, mean, choice.ravel(), self._safe, TIE)
 
     def _settle(self, question: RobustPlan | RobustGiven, first: int, last: int) -> None:
         model, prepared, sets = self.model, self.task.prepared, self.model.sets
@@ -151,7 +149,7 @@ class NatureSweep(Backend):
     def choice(self) -> NDArray[Any]:
         """The actions of the settled levels, if they are chosen."""
         if self.task.question.policy is not None:
-            return self.task.first_choice
+            return super().choice
         return np.ascontiguousarray(self.tables[3][: self.task.prepared.n_states, : self.done].T)
 
     @property

@@ -46,13 +46,7 @@ def budget_sweep(
     task = Task(prepared, question, *about)
     sure = int(min(most, value if alpha is not None else most if until is None else 0))
     ranks = limits.ranks
-
-    def needs(levels: int) -> int:
-        if question.nature is not None:
-            return nature_bytes(question, levels)
-        return sweep_bytes(prepared, levels, aims, keep, ranks)
-
-    if (need := needs(sure)) > limits.memory:
+    if (need := _bytes(task, sure)) > limits.memory:
         more = memory_advice(prepared, need, limits, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
     sweep = backend_for(task, task.levels)(task)
@@ -114,8 +108,14 @@ class Run:
         return stopped
 
     def _fits(self, last: int) -> bool:
-        task, limits = self.sweep.task, self.limits
-        return sweep_bytes(task.prepared, last, task.question.aims, task.keep, limits.ranks) <= limits.memory
+        return _bytes(self.sweep.task, last) <= self.limits.memory
+
+
+def _bytes(task: Task, levels: int) -> int:
+    """Return the memory that a sweep of this many levels takes."""
+    if task.question.nature is not None:
+        return nature_bytes(task.question, levels)
+    return sweep_bytes(task.prepared, levels, task.question.aims, task.keep, task.ranks)
 
 
 def _most_needed(prepared: Prepared, question: Question, value: float, alpha: float, limits: Limits) -> float:

@@ -15,7 +15,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from prudent.engine.prepared import Prepared
 from prudent.engine.uncertain import Uncertain
 from prudent.engine.values.bellman import evaluate_policy
 from prudent.engine.values.expected_cost import Expected, least_expected_cost
@@ -46,42 +45,33 @@ def worst_expected_cost(model: Uncertain, limits: Limits = UNLIMITED) -> Expecte
 
 
 def _in_rounds(model: Uncertain, limits: Limits) -> Expected:
-    prepared, acting, nature = model.prepared, ~model.prepared.is_goal, model.prepared.probability.copy()
+    prepared, acting, nature = model.prepared, ~model.prepared.is_goal, model.prepared.probability
+    every = np.arange(prepared.n_actions)
     for _ in range(ROUNDS):
-        found = least_expected_cost(_against(prepared, nature), limits)
-        worst = _worst_means(model, found.value, nature)
-        least = np.minimum.reduceat(worst, prepared.action_start[:-1][acting])
-        if (least - found.value[acting] <= CLOSE * least).all():
+        found = least_expected_cost(replace(prepared, probability=nature), limits)  # free loops are dropped in both
+        worst, nature = model.worst_after(every, 0, model.values(found.value))
+        least = np.zeros(prepared.n_states)
+        least[acting] = np.minimum.reduceat(worst, prepared.action_start[:-1][acting])
+        if (least - found.value <= CLOSE * least).all():
             break
-    choice = prepared.action_start[:-1].copy()
-    for s in np.flatnonzero(acting).tolist():
-        choice[s] += int(np.argmin(worst[prepared.action_start[s] : prepared.action_start[s + 1]]))
+    choice, attains = prepared.action_start[:-1].copy(), np.flatnonzero(worst == least[prepared.action_state])[::-1]
+    choice[prepared.action_state[attains]] = attains  # the first one of each state
     played = choice[acting]
     gain = (worst[played] * (1 + model.rounding) - found.value[acting]).max(initial=0.0)
     steps = _most_actions(model, choice, limits)
     upper = np.maximum(found.value + max(gain, 0.0) * steps, found.upper)
-    found = Expected(prepared, found.value, found.lower, upper, choice)
-    found.found[Expected.steps] = steps
-    return found
-
-
-def _worst_means(model: Uncertain, value: FloatArray, nature: FloatArray) -> FloatArray:
-    """Return the worst expected cost of each action, given that of the states; fill in nature's probabilities."""
-    return model.worst_after(np.arange(model.prepared.n_actions), 0, model.values(value), nature)
-
-
-def _against(prepared: Prepared, nature: FloatArray) -> Prepared:
-    """Return the prepared model with nature's choices; free loops are dropped in both."""
-    return replace(prepared, probability=nature.copy())
+    known = Expected(prepared, found.value, found.lower, upper, choice)
+    known.found[Expected.steps] = steps
+    return known
 
 
 def _most_actions(model: Uncertain, choice: IntArray, limits: Limits) -> FloatArray:
     """Return a bound on the expected number of actions under the choices, whatever nature does."""
-    prepared, acting, nature = model.prepared, ~model.prepared.is_goal, model.prepared.probability.copy()
+    prepared, acting, nature = model.prepared, ~model.prepared.is_goal, model.prepared.probability
     one, counting = np.ones(prepared.n_actions), replace(model, paid=np.ones(len(prepared.cost)))
     for _ in range(ROUNDS):
-        count = evaluate_policy(_against(prepared, nature), one, choice, limits)
-        worst = _worst_means(counting, count, nature)
+        count = evaluate_policy(replace(prepared, probability=nature), one, choice, limits)
+        worst, nature = counting.worst_after(np.arange(prepared.n_actions), 0, counting.values(count))
         if (worst[choice[acting]] <= count[acting] + COUNTED).all():
             return np.asarray(MORE * count)
     raise PrudentError(
