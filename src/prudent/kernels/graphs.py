@@ -42,6 +42,27 @@ def among_themselves(action_start, outcome_start, successor, inside, goals, pass
             break
 
 
+@njit(cache=True)
+def staying(action_state, outcome_action, enter_start, enter, ends, inside):
+    """Keep in ``inside`` only actions that always lead to ``ends`` or to states that have such actions themselves."""
+    left = np.zeros(len(ends), dtype=np.int64)
+    for a in range(len(inside)):
+        left[action_state[a]] += inside[a]
+    stack = np.flatnonzero((left == 0) & ~ends)
+    stack, top = np.append(stack, np.empty(len(ends) - len(stack), dtype=np.int64)), len(stack)
+    while top > 0:
+        top -= 1
+        s = stack[top]
+        for i in range(enter_start[s], enter_start[s + 1]):
+            a = outcome_action[enter[i]]
+            if inside[a]:
+                inside[a] = False
+                left[action_state[a]] -= 1
+                if left[action_state[a]] == 0:
+                    stack[top] = action_state[a]
+                    top += 1
+
+
 ROWS = 6
 """The rows of the table in which :func:`best_luck` works: the tree of paths, the queue, and 2 for states in it that are
 to be looked at, 1 for others in it."""

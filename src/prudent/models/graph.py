@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from prudent.kernels.acyclic import Parts, longest_ahead, runs
 from prudent.kernels.counting import sorted_by
-from prudent.kernels.graphs import ROWS, UNREACHED, among_themselves, best_luck
+from prudent.kernels.graphs import ROWS, UNREACHED, among_themselves, best_luck, staying
 from prudent.kernels.search import lead_back, look_around, lower_ahead, lower_behind, strong_components
 from prudent.models.rows import BoolArray, IntArray, Rows, offsets, owner, starts
 from prudent.models.ssp import SSP
@@ -247,10 +247,10 @@ def almost_sure(rows: Rows, successor: IntArray, inside: BoolArray) -> BoolArray
     """Keep ``inside`` only actions of policies that reach a goal with probability 1; return the states that do.
 
     Alternates two steps until nothing changes: find the states that can reach a goal at all, then drop every action
-    that may lead to another one.
+    that may lead to another one, or to a state without actions.
     """
+    among_themselves(rows.action_start, rows.outcome_start, successor, inside, True, TURNS)
     while True:
-        among_themselves(rows.action_start, rows.outcome_start, successor, inside, True, TURNS)
         arc = np.flatnonzero(inside[rows.outcome_action])
         hop = towards(rows.outcome_state[arc], successor[arc], rows.n_states, rows.is_goal)
         reaches: BoolArray = rows.is_goal | (hop >= 0)
@@ -258,6 +258,7 @@ def almost_sure(rows: Rows, successor: IntArray, inside: BoolArray) -> BoolArray
         if len(lost) == 0:
             return reaches
         inside[rows.outcome_action[lost]] = False
+        staying(rows.action_state, rows.outcome_action, *entering(successor, rows.n_states), rows.is_goal, inside)
 
 
 def end_components(
@@ -269,9 +270,9 @@ def end_components(
     other.  Returns the component of each state (-1: none) and whether an action is inside one.
     """
     inside, action_of = candidate.copy(), owner(outcome_start)
+    # A few passes find most actions that cannot be inside one, at far less cost than components.
+    among_themselves(starts(action_state, n_states), outcome_start, successor, inside, False, TURNS)
     while True:
-        # A few passes find most actions that cannot be inside one, at far less cost than components.
-        among_themselves(starts(action_state, n_states), outcome_start, successor, inside, False, TURNS)
         if not inside.any():
             return np.full(n_states, -1, dtype=np.int64), inside
         kept = inside[action_of]
@@ -283,6 +284,7 @@ def end_components(
         if not dropped.any():
             break
         inside &= ~dropped
+        staying(action_state, action_of, *entering(successor, n_states), np.zeros(n_states, dtype=bool), inside)
     component = np.full(n_states, -1, dtype=np.int64)
     members = np.unique(action_state[inside])
     _, component[members] = np.unique(label[members], return_inverse=True)

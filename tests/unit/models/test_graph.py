@@ -6,8 +6,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from prudent.models import graph
-from prudent.models.graph import SMALL, ordered_blocks, reachable
-from prudent.models.rows import offsets, owner, starts
+from prudent.models.graph import SMALL, ordered_blocks, reachable, towards
+from prudent.models.rows import Rows, offsets, owner, starts
 
 
 @pytest.fixture
@@ -108,3 +108,18 @@ def test_a_wide_layer_is_cut_into_parts():
     assert np.unique(found.after).tolist() == [0, (found.after == 0).sum()]  # two layers
     assert 10 < len(found.after) < 40
     check_layers(found, arc_start, target)
+
+
+def test_states_that_may_get_stuck_are_found_in_few_rounds_whatever_their_numbers(monkeypatch):
+    n, rng = 2000, np.random.default_rng(0)
+    order = rng.permutation(n)
+    successor = np.empty((n, 2), dtype=np.int64)
+    successor[:, 0] = n  # the goal
+    successor[order, 1] = np.append(order[1:], n + 1)  # at the end of the chain is a trap
+    rows = Rows()
+    rows.action_start, rows.outcome_start = np.append(np.arange(n + 1), [n, n + 1]), np.arange(0, 2 * n + 3, 2)
+    inside, searches = np.ones(n + 1, dtype=bool), []
+    monkeypatch.setattr(graph, "towards", lambda *given: searches.append(given) or towards(*given))
+    reaches = graph.almost_sure(rows, np.append(successor.ravel(), [n + 1, n + 1]), inside)
+    assert np.flatnonzero(reaches).tolist() == [n] and not inside.any()
+    assert len(searches) <= 3
