@@ -15,7 +15,7 @@ from prudent.engine.device_rows import resident
 from prudent.engine.prepared import Prepared, choice_type
 from prudent.engine.sweep.device_policy import DevicePolicy, DeviceSweep, policy_bytes
 from prudent.engine.sweep.task import Shapes, Task
-from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of
+from prudent.engine.sweep.tile_layout import Tiling, known_of, tiling_of, work_for
 from prudent.models.rows import owner
 from prudent.runtime.gpu import BLOCK, Device
 from prudent.runtime.limits import Arrays, room_on
@@ -52,6 +52,9 @@ class DeviceTileSweep(DeviceSweep):
         kind = choice_type(prepared)
         self._kernels = device.kernels("tiles", CHOICE=kind)
         self._base = device.up(known.excess), device.up(known.mean)
+        self._rows = model.rows
+        if question.mean_cost is not None:
+            self._rows = *model.rows[:3], device.up(work_for(tiling, question).mean_cost)
         ends = known.worst, known.action_worst, known.calm, known.choice.astype(kind)
         self._ends = tuple(device.up(each) for each in ends)
         self._tables = [device.new(n * self._width if used else 1, np.float64) for used in (True, aims.plan)]
@@ -100,7 +103,7 @@ class DeviceTileSweep(DeviceSweep):
         known = *self._base, *self._ends, *self._tables, ring, self._lost
         for begin, end in zip(model.layer[:-1], model.layer[1:], strict=True):
             grid = end - begin, -(-(last - first) // BLOCK)
-            self._kernels.blocks("settle_nodes", grid, *about, model.node[begin:end], *model.rows, model.delay, *known)
+            self._kernels.blocks("settle_nodes", grid, *about, model.node[begin:end], *self._rows, model.delay, *known)
         if policy is not None:
             policy.send(max(last - policy.late, policy.sent))
         begin, column, found = task.prepared.start * width, np.arange(first, last) % width, np.zeros((3, last - first))

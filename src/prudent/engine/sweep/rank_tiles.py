@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from prudent.engine.sweep.rank_sweep import RankSweep, collected
 from prudent.engine.sweep.task import Task
-from prudent.engine.sweep.tile_layout import LEAST, Tiling, tiling_of
+from prudent.engine.sweep.tile_layout import LEAST, Tiling, tiling_of, work_for
 from prudent.engine.sweep.tile_window import Window, short_tile
 from prudent.engine.sweep.tiles import TileSweep, TileTables
 from prudent.kernels.questions import Bound, Given, Plan, PlanAndBound
@@ -58,7 +58,8 @@ class RankTileSweep(RankSweep):
         task, found = replace(self.task, threads=1), tiling_of(self.task.prepared)
         assert found is not None, "it serves only models that are laid out for it"
         tile = short_tile(found, task.most, self.ranks.size, task.levels)
-        return TileSweep(task, layout=replace(found, shares_rows=True, tile=tile))
+        work = work_for(found, task.question)
+        return TileSweep(task, layout=replace(found, work=work, shares_rows=True, tile=tile))
 
     def _laid_out(self) -> "TilePart":
         task, tables = self.task, self.whole.tables

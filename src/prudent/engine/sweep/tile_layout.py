@@ -134,6 +134,13 @@ class Tiling:
         return int(max(min(threads, self.weight[-1] * levels // LEAST, each, scratch), 1))
 
 
+def work_for(tiling: Tiling, question: Question) -> Work:
+    """Return the work, with the costs that M adds up for a question."""
+    if question.mean_cost is None:
+        return tiling.work
+    return tiling.work._replace(mean_cost=np.append(question.mean_cost, np.zeros(len(tiling.heads))))
+
+
 @once
 def tiling_of(prepared: Prepared) -> Tiling | None:
     """Return a model laid out for tiles, or None if sweeping level by level is better."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from prudent.engine.prepared import Prepared
 from prudent.engine.sweep.question import BOTH
 from prudent.engine.sweep.task import MISFIT, SAMPLE, Backend, Shapes, Task, lengthened_choice, long_choice
-from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of
+from prudent.engine.sweep.tile_layout import SURE, Tiling, known_of, tiling_of, work_for
 from prudent.engine.sweep.tile_window import Window, new_scratch, shape_of
 from prudent.errors import PrudentError
 from prudent.kernels.questions import Aims, Bound, Given, Plan, PlanAndBound
@@ -105,12 +105,9 @@ class TileSweep(Backend):
         found = self.layout or tiling_of(prepared)
         assert found is not None, "it serves only models that are laid out for it"
         self.layout, self.rounding, self._choice = found, found.rounding, long_choice(task)
-        work, known = found.work, known_of(prepared, found, question)
-        if question.mean_cost is not None:
-            work = work._replace(mean_cost=np.append(question.mean_cost, np.zeros(len(found.heads))))
         self.tables = TileTables(
-            work=work,
-            question=question.in_kernel(known, bounded=False),
+            work=work_for(found, question),
+            question=question.in_kernel(known_of(prepared, found, question), bounded=False),
             window=Window(found, task.most, question.aims.plan, task.threads, task.levels),
         )
 

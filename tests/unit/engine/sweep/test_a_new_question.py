@@ -106,3 +106,22 @@ def test_every_executor_answers_it(which, least, most):
     for chance, low in found:
         assert chance == pytest.approx(truth, abs=1e-12)
         assert low <= truth + 1e-15
+
+
+@pytest.mark.parametrize("which", ["betting", 0])
+def test_every_executor_adds_up_a_second_cost(which):
+    model = MODELS[which]()
+    prepared = prepare(model)
+    plain = least_expected_cost(prepared)
+    base = Base(plain.value, plain.lower, 2 * plain.value)
+    question = replace(Question(base, plain.choice, without_safety(prepared)), mean_cost=2 * prepared.mean_cost)
+    most, whole = 20, Question(plain.base, plain.choice, without_safety(prepared))
+    truth = 2 * budget_sweep(prepared, whole, Limits(10**9), most=most).mean
+
+    def mean(limits):
+        return budget_sweep(prepare(model), question, limits, most=most).mean
+
+    found = [mean(Limits(10**9)), mean(replace(Limits.of(None, None), device=StandIn()))]
+    found.append(led(2, lambda ranks: mean(Limits(10**9, ranks=ranks))))
+    for each in found:
+        assert each == pytest.approx(truth, rel=1e-12)
