@@ -377,3 +377,19 @@ def enclose(counters, high, low, above, below, lower, upper):
         for s in range(first, last):
             lower[s] = max(added(high[s], added(low[s], -above[s], False), False), 0.0)
             upper[s] = added(high[s], added(low[s], below[s], True), True)
+
+
+@njit(cache=True, nogil=True)
+def variance_costs(counters, rows, cost, unit, choice, value, k):
+    """Fill in the costs of the chosen actions whose totals are variances: the mean squares of the deviations of values.
+
+    Costs are divided by ``unit``.
+    """
+    action_start, outcome_start, probability, successor = rows
+    for first, last in drawn_shares(counters, len(value), SHARE):
+        for s in range(first, last):
+            if action_start[s] < action_start[s + 1]:
+                total = 0.0
+                for o in along(outcome_start[choice[s]], outcome_start[choice[s] + 1]):
+                    total += probability[o] * (cost[o] / unit + value[successor[o]] - value[s]) ** 2
+                k[choice[s]] = total

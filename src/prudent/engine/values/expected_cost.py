@@ -92,11 +92,12 @@ from prudent.kernels.blocks import (
     enclose,
     improved,
     take_better,
+    variance_costs,
 )
 from prudent.kernels.graphs import UNREACHED
 from prudent.kernels.questions import Base
 from prudent.models.graph import almost_sure, towards
-from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, ranges
+from prudent.models.rows import BoolArray, FloatArray, IntArray
 from prudent.runtime.limits import UNLIMITED, Limits, Stopped
 from prudent.runtime.team import in_parts
 
@@ -136,13 +137,9 @@ class Expected:
     def variance(self, limits: Limits = UNLIMITED) -> FloatArray:
         """Return the variance of the cost under the choice, from every state, roughly."""
         prepared, k = self.prepared, np.zeros(self.prepared.n_actions)
-        acting = np.flatnonzero(~prepared.is_goal)
-        played = self.choice[acting]
-        size, o = np.diff(prepared.outcome_start)[played], ranges(prepared.outcome_start, played)
-        with np.errstate(over="ignore", invalid="ignore"):  # values may be infinite
-            after = prepared.scale.unrounded(prepared.fine[o]) + self.value[prepared.successor[o]]
-            square = prepared.probability[o] * (after - np.repeat(self.value[acting], size)) ** 2
-        k[played] = np.add.reduceat(square, offsets(size)[:-1])
+        rows = prepared.action_start, prepared.outcome_start, prepared.probability, prepared.successor
+        about = rows, prepared.fine, float(prepared.scale.stride), self.choice, self.value, k
+        in_parts(prepared.threads, variance_costs, prepared.n_states, *about)
         return evaluate_policy(prepared, k, self.choice, limits, finest=ROUGHLY)
 
     @property
