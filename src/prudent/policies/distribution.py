@@ -15,13 +15,12 @@ import numpy as np
 from prudent.errors import PrudentError, as_number
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.runtime.tables import (
-    DataFrame,
+    Framed,
     Shown,
     Table,
     at_least,
     at_most,
     certain,
-    frame,
     in_hundredths,
     number,
     percent,
@@ -127,7 +126,7 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution(Shown):
+class Distribution(Shown, Framed):
     """The distribution of the total cost of a policy.
 
     Exact except for ``missing``, the probability that a run costs more than the last of ``values``.  Such runs have the
@@ -140,7 +139,7 @@ class Distribution(Shown):
 
     No run costs more than ``most``: the largest cost, or if ``grouped`` an upper bound; infinite if there is none, nan
     if unknown.  All of these numbers are for the model itself; ``at_worst`` has CVaR and expected cost in the worst
-    model of a set, if one was given.
+    model of a set, if one was given.  In a data frame, ``exceeds`` is P(C > value); in the last row it is ``missing``.
 
     Examples
     --------
@@ -343,23 +342,8 @@ class Distribution(Shown):
             }
         )
 
-    def to_frame(self) -> DataFrame:
-        """Return a data frame (extra ``frame``): each ``value``, its ``probability``, and that of a higher cost.
-
-        The last column is ``exceeds``, P(C > value); in the last row it is the missing probability.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> result = prudent.evaluate(plan.model, plan.policy)
-        >>> result.to_frame()
-           value  probability  exceeds
-        0    1.0         0.63     0.37
-        1    9.0         0.27     0.10
-        2   10.0         0.10     0.00
-        """
-        return frame({"value": self.values, "probability": self.probabilities, "exceeds": self._above[1:]})
+    def _columns(self) -> dict[str, Any]:
+        return {"value": self.values, "probability": self.probabilities, "exceeds": self._above[1:]}
 
     def table(self, alpha: Alphas | None = None) -> Table:
         """Return what ``prudent evaluate`` prints; with one ``alpha`` or several, also CVaR and VaR at each.

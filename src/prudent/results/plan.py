@@ -21,6 +21,7 @@ from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
 from prudent.runtime.limits import UNLIMITED, Limits, cores
 from prudent.runtime.tables import (
+    Framed,
     Numbers,
     Table,
     at_least,
@@ -173,7 +174,7 @@ class Exploration:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Numbers):
+class Plan(Numbers, Framed):
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
     The optimal CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  ``cvar``, ``var`` and

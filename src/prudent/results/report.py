@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from prudent.runtime.limits import shown_bytes
-from prudent.runtime.tables import DataFrame, Numbers, Table, certain, in_hundredths, number
+from prudent.runtime.tables import DataFrame, Framed, Numbers, Table, certain, in_hundredths, number
 
 KINDS: dict[Any, str] = {
     **dict.fromkeys((int, int | None), "Int64"),
@@ -38,7 +38,7 @@ class Forecast:
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Numbers):
+class Report(Numbers, Framed):
     """The findings of :func:`prudent.check`; a field is None if a problem hides its value.
 
     Examples
