@@ -349,6 +349,10 @@ class Framed(ABC):
     @abstractmethod
     def _columns(self) -> Mapping[str, Any]: ...
 
+    def _kinds(self) -> Mapping[str, str]:
+        """Return the types of columns that pandas would not guess."""
+        return {}
+
     def to_frame(self) -> DataFrame:
         """Return the numbers as a data frame (extra ``frame``): names as they are, nan where unknown.
 
@@ -360,4 +364,4 @@ class Framed(ABC):
         0     1.0   0.855  0.855  0.855
         1     9.0   0.900  0.900  0.900
         """
-        return frame(self._columns())
+        return frame(self._columns()).astype(self._kinds())
