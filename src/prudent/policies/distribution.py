@@ -275,11 +275,6 @@ class Distribution(Shown, Framed):
         Runs that are ``missing`` count at their mean cost, and so do the runs of each value if ``grouped``.  For a
         convex function, such as an excess, the result is then a lower bound.
 
-        Parameters
-        ----------
-        function : callable
-            A function of the total cost that returns a number.
-
         Examples
         --------
         >>> import prudent

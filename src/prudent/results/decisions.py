@@ -48,8 +48,7 @@ class Decision:
     Examples
     --------
     >>> import prudent
-    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-    >>> plan.bands("s1")[0]
+    >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).bands("s1")[0]
     Decision(state='s1', at_least=0.0, at_most=0.0, action='d')
     """
 
@@ -132,8 +131,7 @@ class Decisions(Numbers, Framed):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> plan.decisions().of("s1")
+        >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions().of("s1")
         (Decision(state='s1', at_least=0.0, at_most=0.0, action='d'),)
         """
         return tuple(row for row in self.rows if row.state == state)

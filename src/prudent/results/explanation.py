@@ -34,8 +34,7 @@ class Option:
     Examples
     --------
     >>> import prudent
-    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-    >>> option = plan.explain("s1").options[0]
+    >>> option = prudent.solve(prudent.domains.figure_2(), alpha=0.1).explain("s1").options[0]
     >>> option.action, option.allowed, round(option.excess, 6), option.why
     ('c', False, 0.55, 'could exceed the budget')
     """
@@ -59,8 +58,7 @@ class Explanation(Numbers, Framed):
     Examples
     --------
     >>> import prudent
-    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-    >>> told = plan.explain("s1")
+    >>> told = prudent.solve(prudent.domains.figure_2(), alpha=0.1).explain("s1")
     >>> told.action, told.budget, told.safe
     ('d', 9.0, True)
     """

@@ -29,8 +29,7 @@ class Visits(Numbers, Framed):
     Examples
     --------
     >>> import prudent
-    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-    >>> visits = plan.visits()
+    >>> visits = prudent.solve(prudent.domains.figure_2(), alpha=0.1).visits()
     >>> visits
     <Visits for figure-2: 3 actions, 2 plays>
     >>> visits.played.round(6).tolist()
@@ -52,8 +51,7 @@ class Visits(Numbers, Framed):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> visits = plan.visits()
+        >>> visits = prudent.solve(prudent.domains.figure_2(), alpha=0.1).visits()
         >>> visits.of("s2"), visits.of("s1", "e")
         (0.1, 0.0)
         """
