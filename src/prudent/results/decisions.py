@@ -219,15 +219,13 @@ class Decisions(Numbers, Framed):
         return {name: [row.state[i] for row in self.rows] for i, name in enumerate(names)} | columns  # type: ignore[index]
 
     def _table(self) -> Table:
-        more = len(self.rows) - SHOWN
+        return self.whole(SHOWN)
+
+    def whole(self, most: int | None = None) -> Table:
+        """Return all rows as a table, or the first of them (internal)."""
+        rows = self.rows[:most]
+        more = len(self.rows) - len(rows)
         notes = (f"{more:,} more rows; print(decisions), to_frame() and to_csv() have all",) if more > 0 else ()
-        return self._shown(self.rows[:SHOWN], notes)
-
-    def whole(self) -> Table:
-        """Return all rows as a table (internal)."""
-        return self._shown(self.rows)
-
-    def _shown(self, rows: tuple[Decision, ...], notes: tuple[str, ...] = ()) -> Table:
         cells = tuple((str(row.state), _range(row, self.plan is not None), str(row.action)) for row in rows)
         return Table("", cells, "wlw", head=("state", "spent", "action"), notes=(*notes, *self.notes))
 
