@@ -195,14 +195,12 @@ class Distribution(Shown, Framed):
         >>> result.quantile(0.5), result.quantile(0.95)
         (1.0, 10.0)
         """
-        if isinstance(q, str) or not 0 <= q <= 1:
-            raise PrudentError(f"q is {q!r}; it must be a probability")
+        q = as_number("q", q, "a probability", lambda x: 0 <= x <= 1)
         if q < 0.5:
-            reached = np.cumsum(self.probabilities) >= float(q) * (1 - FORGIVEN)  # 1 - q has no digits of a small q
+            reached = np.cumsum(self.probabilities) >= q * (1 - FORGIVEN)  # 1 - q has no digits of a small q
             return float(self.values[np.argmax(reached)]) if reached.any() else np.inf
         # As a float, q itself may be off by half of its spacing; only 1 means just that.
-        rest = 1 - float(q)
-        return self._least(rarely(self._above[1:], rest + (np.spacing(float(q)) if rest else 0.0)))
+        return self._least(rarely(self._above[1:], 1 - q + (np.spacing(q) if q < 1 else 0.0)))
 
     def var(self, alpha: float) -> float:
         """Return the value at risk, the smallest z with P(C > z) <= alpha; infinite if more than alpha is missing.
