@@ -24,7 +24,7 @@ SHOWN = 50
 class Visits(Numbers, Framed):
     """The expected number of times that a run plays each action; what :meth:`prudent.Plan.visits` returns.
 
-    Content, data frame and table have the actions that are played; the table, the 50 that are played most.
+    ``to_dict()`` and ``to_frame()`` have all actions that are played, ``table()`` the 50 that are played most.
 
     Examples
     --------

@@ -354,7 +354,7 @@ class Framed(ABC):
         return {}
 
     def to_frame(self) -> DataFrame:
-        """Return the numbers as a data frame (extra ``frame``): names as they are, nan where unknown.
+        """Return a data frame (extra ``frame``): names as they are, unknown numbers missing, infinite ones infinite.
 
         Examples
         --------
