@@ -10,14 +10,14 @@ from prudent.errors import PrudentError, printable
 from prudent.models.intervals import Intervals, clopper_pearson
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
-from prudent.runtime.tables import Shown, Table, plain
+from prudent.runtime.tables import Numbers, Table
 
 SHOWN = 20
 """The most actions to list."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimate(Shown):
+class Estimate(Numbers):
     """The result of :func:`prudent.from_episodes`: the model, and how often each of its outcomes was seen.
 
     Examples
@@ -79,17 +79,7 @@ class Estimate(Shown):
         """
         return clopper_pearson(self.counts, self.model, confidence)
 
-    def table(self) -> Table:
-        """Return the table that ``prudent learn`` prints.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> log = [{"state": "s", "action": "a", "cost": 1, "next_state": "g", "n": 90}]
-        >>> print(prudent.from_episodes(log, count="n", initial="s").table())
-        log: 90 steps, 2 states, 1 actions, 1 outcomes
-        every action was seen at least 10 times
-        """
+    def _table(self) -> Table:
         model, rare = self.model, self.seldom_seen
         runs = f"{self.episodes:,} episodes, " if self.episodes else ""
         size = f"{model.n_states:,} states, {model.n_actions:,} actions, {model.n_outcomes:,} outcomes"
@@ -102,21 +92,12 @@ class Estimate(Shown):
             f"{model.name}: {runs}{self.counts.sum():,.0f} steps, {size}", rows, "llr", head, notes=tuple(notes)
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content that ``prudent learn --json`` prints.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> log = [{"state": "s", "action": "a", "cost": 1, "next_state": "g", "n": 3}]
-        >>> prudent.from_episodes(log, count="n", initial="s").to_dict()["seldom"]
-        [{'state': 's', 'action': 'a', 'times': 3.0}]
-        """
+    def _content(self) -> dict[str, Any]:
         model, rare = self.model, self.seldom_seen
         sizes = {"states": model.n_states, "actions": model.n_actions, "outcomes": model.n_outcomes}
         seldom = [{"state": s, "action": a, "times": times} for s, a, times in rare]
         steps = float(self.counts.sum())
-        return plain({"model": model.name, "episodes": self.episodes, "steps": steps, **sizes, "seldom": seldom})
+        return {"model": model.name, "episodes": self.episodes, "steps": steps, **sizes, "seldom": seldom}
 
     def __repr__(self) -> str:
         runs, rare = f"{self.episodes:,} episodes, " if self.episodes else "", len(self.seldom_seen)

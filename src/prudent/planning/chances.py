@@ -24,7 +24,7 @@ from prudent.planning.options import Options
 from prudent.planning.plans import stopped_late
 from prudent.planning.refine import chance_step
 from prudent.runtime.limits import Limits, Stopped
-from prudent.runtime.tables import Numbers, Table, bounds, certain, number, small
+from prudent.runtime.tables import Framed, Numbers, Table, bounds, certain, number, small
 
 TAIL = 0.1
 """The alpha for which a step is chosen if costs have no common step and the user gives none."""
@@ -34,7 +34,7 @@ NOTHING = 2.0**-60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Chances(Numbers):
+class Chances(Numbers, Framed):
     """The result of :func:`prudent.chances`, with one entry per budget.
 
     Examples

@@ -30,7 +30,7 @@ from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
 from prudent.runtime.progress import Progress
-from prudent.runtime.tables import Numbers, Table, at_least, at_most, certain, number
+from prudent.runtime.tables import Framed, Numbers, Table, at_least, at_most, certain, number
 
 STATUS = {
     "within_gap": "no policy lies below the points and the lines between them by more than the tolerance",
@@ -59,7 +59,7 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Frontier(Numbers):
+class Frontier(Numbers, Framed):
     """Points of the trade-off between expected cost and CVaR; the result of :func:`prudent.frontier`.
 
     Examples

@@ -37,8 +37,6 @@ def curve(curve: Curve, *, alpha: float | None = None, ax: "Axes | None" = None)
 
     Parameters
     ----------
-    curve : Curve
-        What :func:`prudent.curve` returned.
     alpha : float, optional
         An alpha to mark, with its numbers.
 
@@ -119,8 +117,6 @@ def frontier(frontier: Frontier, *, chosen: "Plan | FrontierPoint | None" = None
 
     Parameters
     ----------
-    frontier : Frontier
-        What :func:`prudent.frontier` returned.
     chosen : Plan or point, optional
         A plan, or one of the frontier's points, to mark.
 
@@ -188,8 +184,6 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
 
     Parameters
     ----------
-    study : Study
-        What :func:`prudent.study` returned.
     x : str, optional
         A parameter, or ``"alpha"``; by default the first of them that has several values.
     y : str
@@ -235,11 +229,6 @@ def study(study: Study, *, x: str | None = None, y: str = "cvar", ax: "Axes | No
 
 def stress(result: Stress, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the probability of exceeding each total cost over the sampled models: median, middle 50% and 90%.
-
-    Parameters
-    ----------
-    result : Stress
-        What :func:`prudent.stress` returned.
 
     Examples
     --------

@@ -41,8 +41,6 @@ def grid(
 
     Parameters
     ----------
-    plan : Plan
-        The plan.
     budget : float, optional
         The remaining budget; cells that no run of the plan can be in with it are faded.  Without it, the actions that
         runs of the plan play in the cells that they visit.

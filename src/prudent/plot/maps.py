@@ -25,8 +25,6 @@ def policy(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None)
 
     Parameters
     ----------
-    plan : Plan
-        The plan.
     budget : float, optional
         The remaining budget; without it, the mean over the runs of the plan.
 
@@ -63,8 +61,6 @@ def sea_map(plan: Plan, budget: float | None = None, *, ax: "Axes | None" = None
 
     Parameters
     ----------
-    plan : Plan
-        The plan.
     budget : float, optional
         The remaining budget, which gives the number of moves made; arrows are grey in cells that no run of the plan
         can be in by then.  Without it, all moves of the plan's runs are drawn, the frequent ones more opaque.

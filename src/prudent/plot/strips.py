@@ -27,8 +27,6 @@ def budget_strip(plan: Plan, *states: Hashable, ax: "Axes | None" = None) -> "Ax
 
     Parameters
     ----------
-    plan : Plan
-        The plan.
     *states : hashable
         The states, with a strip for each; by default the states with a choice that the plan's runs visit most often.
 

@@ -30,15 +30,11 @@ class Agent:
     Examples
     --------
     >>> import prudent
-    >>> trip = {
-    ...     "home": {"bus": [(0.5, "work", 2), (0.5, "work", 8)]},
-    ...     "work": {"bus": [(0.5, "back", 2), (0.5, "back", 8)], "taxi": [(1, "back", 6)]},
-    ... }
-    >>> plan = prudent.solve(prudent.build("home", trip.get, goals=["back"]), alpha=0.3)
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
     >>> agent = plan.policy.start()
-    >>> agent.observe("work", cost=8)
+    >>> agent.observe("s1", cost=0)
     >>> agent.action, agent.spent, agent.budget, agent.done
-    ('taxi', 8.0, 6.0, False)
+    ('d', 0.0, 9.0, False)
     """
 
     def __init__(self, policy: "BudgetPolicy", state: int) -> None:

@@ -4,20 +4,12 @@ import numpy as np
 
 from prudent.engine.places import ENOUGH, PART
 from prudent.engine.prepared import Prepared, choice_type
-from prudent.kernels.choices import mark_played
 from prudent.kernels.counting import sorted_by
 from prudent.kernels.inflow import Arrivals
 from prudent.kernels.places import cut
 from prudent.models.graph import reachable
 from prudent.models.rows import BoolArray, FloatArray, IntArray, offsets, ranges, starts
 from prudent.policies.policy import BudgetPolicy
-
-
-def played_anywhere(policy: BudgetPolicy) -> BoolArray:
-    """Return a mask of the actions that a policy plays in some state with some budget."""
-    played = np.zeros(policy.prepared.n_actions + 1, dtype=bool)  # a last goal points past the end
-    mark_played(policy.prepared.action_start, policy.choices, played)
-    return played
 
 
 def lanes_of(arrivals: Arrivals, levels: int, threads: int) -> int:

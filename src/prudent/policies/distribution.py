@@ -15,13 +15,12 @@ import numpy as np
 from prudent.errors import PrudentError, as_number
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.runtime.tables import (
-    DataFrame,
+    Framed,
     Shown,
     Table,
     at_least,
     at_most,
     certain,
-    frame,
     in_hundredths,
     number,
     percent,
@@ -127,7 +126,7 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution(Shown):
+class Distribution(Shown, Framed):
     """The distribution of the total cost of a policy.
 
     Exact except for ``missing``, the probability that a run costs more than the last of ``values``.  Such runs have the
@@ -140,13 +139,12 @@ class Distribution(Shown):
 
     No run costs more than ``most``: the largest cost, or if ``grouped`` an upper bound; infinite if there is none, nan
     if unknown.  All of these numbers are for the model itself; ``at_worst`` has CVaR and expected cost in the worst
-    model of a set, if one was given.
+    model of a set, if one was given.  In a data frame, ``exceeds`` is P(C > value); in the last row it is ``missing``.
 
     Examples
     --------
     >>> import prudent
-    >>> model = prudent.domains.figure_2()
-    >>> result = prudent.evaluate(model, {"s0": "a", "s1": "e", "s2": "b"})
+    >>> result = prudent.evaluate(prudent.domains.figure_2(), {"s0": "a", "s1": "e", "s2": "b"})
     >>> result.values.tolist(), result.probabilities.tolist()
     ([7.0, 10.0], [0.9, 0.1])
     >>> result.mean, result.var(0.1), result.cvar(0.1), result.exceeds(7)
@@ -178,10 +176,9 @@ class Distribution(Shown):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> result = prudent.evaluate(plan.model, plan.policy)
-        >>> round(result.exceeds(5), 6), round(result.exceeds(9), 6)
-        (0.37, 0.1)
+        >>> result = prudent.evaluate(prudent.domains.figure_2(), {"s0": "a", "s1": "e", "s2": "b"})
+        >>> result.exceeds(5), result.exceeds(7)
+        (1.0, 0.1)
         """
         return float(self._above[np.searchsorted(self.values, x, side="right")])
 
@@ -191,19 +188,16 @@ class Distribution(Shown):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> result = prudent.evaluate(prudent.domains.figure_2(), {"s0": "a", "s1": "e", "s2": "b"})
         >>> result.quantile(0.5), result.quantile(0.95)
-        (1.0, 10.0)
+        (7.0, 10.0)
         """
-        if isinstance(q, str) or not 0 <= q <= 1:
-            raise PrudentError(f"q is {q!r}; it must be a probability")
+        q = as_number("q", q, "a probability", lambda x: 0 <= x <= 1)
         if q < 0.5:
-            reached = np.cumsum(self.probabilities) >= float(q) * (1 - FORGIVEN)  # 1 - q has no digits of a small q
+            reached = np.cumsum(self.probabilities) >= q * (1 - FORGIVEN)  # 1 - q has no digits of a small q
             return float(self.values[np.argmax(reached)]) if reached.any() else np.inf
         # As a float, q itself may be off by half of its spacing; only 1 means just that.
-        rest = 1 - float(q)
-        return self._least(rarely(self._above[1:], rest + (np.spacing(float(q)) if rest else 0.0)))
+        return self._least(rarely(self._above[1:], 1 - q + (np.spacing(q) if q < 1 else 0.0)))
 
     def var(self, alpha: float) -> float:
         """Return the value at risk, the smallest z with P(C > z) <= alpha; infinite if more than alpha is missing.
@@ -211,10 +205,9 @@ class Distribution(Shown):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> result = prudent.evaluate(prudent.domains.figure_2(), {"s0": "a", "s1": "e", "s2": "b"})
         >>> result.var(0.1), result.var(0.05)
-        (9.0, 10.0)
+        (7.0, 10.0)
         """
         return self._least(rarely(self._above[1:], check_alpha(alpha)))
 
@@ -226,10 +219,9 @@ class Distribution(Shown):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> result = prudent.evaluate(prudent.domains.figure_2(), {"s0": "a", "s1": "e", "s2": "b"})
         >>> [round(result.cvar(alpha), 6) for alpha in (0.1, 0.2, 1)]
-        [10.0, 9.5, 4.06]
+        [10.0, 8.5, 7.3]
         """
         alpha = check_alpha(alpha)
         w = self._least(self._above[1:] <= alpha)
@@ -263,8 +255,7 @@ class Distribution(Shown):
         Examples
         --------
         >>> import prudent
-        >>> model = prudent.domains.figure_2()
-        >>> result = prudent.evaluate(model, {"s0": "a", "s1": "e", "s2": "b"})
+        >>> result = prudent.evaluate(prudent.domains.figure_2(), {"s0": "a", "s1": "e", "s2": "b"})
         >>> result.tail(0.25).tolist()
         [0.15, 0.1]
         """
@@ -276,18 +267,12 @@ class Distribution(Shown):
         Runs that are ``missing`` count at their mean cost, and so do the runs of each value if ``grouped``.  For a
         convex function, such as an excess, the result is then a lower bound.
 
-        Parameters
-        ----------
-        function : callable
-            A function of the total cost that returns a number.
-
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> result = prudent.evaluate(plan.model, plan)
+        >>> result = prudent.evaluate(prudent.domains.figure_2(), {"s0": "a", "s1": "e", "s2": "b"})
         >>> round(result.expect(lambda cost: max(cost - 9, 0)), 6), round(result.expect(lambda cost: cost**2), 6)
-        (0.1, 32.5)
+        (0.1, 54.1)
         """
         if not callable(function):
             raise PrudentError(f"function is {function!r}; it must be a function of a cost: lambda cost: cost**2")
@@ -318,9 +303,9 @@ class Distribution(Shown):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> prudent.evaluate(plan.model, plan.policy).to_dict(alpha=0.1)["var"]
-        9.0
+        >>> result = prudent.evaluate(prudent.domains.figure_2(), {"s0": "a", "s1": "e", "s2": "b"})
+        >>> result.to_dict(alpha=0.1)["var"]
+        7.0
         """
         worst = {}
         if self.at_worst is not None:
@@ -343,23 +328,8 @@ class Distribution(Shown):
             }
         )
 
-    def to_frame(self) -> DataFrame:
-        """Return a data frame (extra ``frame``): each ``value``, its ``probability``, and that of a higher cost.
-
-        The last column is ``exceeds``, P(C > value); in the last row it is the missing probability.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> result = prudent.evaluate(plan.model, plan.policy)
-        >>> result.to_frame()
-           value  probability  exceeds
-        0    1.0         0.63     0.37
-        1    9.0         0.27     0.10
-        2   10.0         0.10     0.00
-        """
-        return frame({"value": self.values, "probability": self.probabilities, "exceeds": self._above[1:]})
+    def _columns(self) -> dict[str, Any]:
+        return {"value": self.values, "probability": self.probabilities, "exceeds": self._above[1:]}
 
     def table(self, alpha: Alphas | None = None) -> Table:
         """Return what ``prudent evaluate`` prints; with one ``alpha`` or several, also CVaR and VaR at each.
@@ -367,13 +337,12 @@ class Distribution(Shown):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> result = prudent.evaluate(plan.model, plan.policy)
+        >>> result = prudent.evaluate(prudent.domains.figure_2(), {"s0": "a", "s1": "e", "s2": "b"})
         >>> for row in result.table(alpha=0.1).rows[:3]:
         ...     print(*row)
-        expected cost 4.06 standard deviation 4.002049
+        expected cost 7.3 standard deviation 0.9
         CVaR 10 mean of the worst 10% of runs
-        VaR 9 exceeded in at most 10% of runs
+        VaR 7 exceeded in at most 10% of runs
         """
         (bound, about), alphas = self._certainty, () if alpha is None else alphas_of(alpha)
         exact, digits = certain(0.0, self._money), self._decimals(alphas[0] if alphas else USUAL)

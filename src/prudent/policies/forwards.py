@@ -17,11 +17,12 @@ from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.values.bellman import free_arcs
 from prudent.engine.values.worst_case import UNREACHED, true_worst_case, worst_case_of
 from prudent.errors import TooLarge
+from prudent.kernels.choices import mark_played
 from prudent.kernels.following import STRETCH, Moves, Passed, Spans, follow_ahead, reach_ahead
 from prudent.kernels.inflow import Circling, Ended, Flow, pull, under_way
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, IntArray
-from prudent.policies.arrivals import arrivals_of, lanes_of, played_anywhere, without_budget
+from prudent.policies.arrivals import arrivals_of, lanes_of, without_budget
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits, Pace, available_memory, go_on
 from prudent.runtime.progress import Progress
@@ -105,7 +106,9 @@ def _by_level(
 ) -> Followed:
     """Follow a policy level by level, to where its runs arrive, on all threads."""
     prepared, choices, layers = policy.prepared, policy.choices, 1 if left_out is None else 3
-    played, plays = played_anywhere(policy), np.zeros(prepared.n_actions)
+    plays = np.zeros(prepared.n_actions)
+    played = np.zeros(prepared.n_actions + 1, dtype=bool)  # in some state with some budget; a last goal has no action
+    mark_played(prepared.action_start, choices, played)
     window = int(prepared.cost[played[prepared.outcome_action]].max(initial=0)) + 1
     numbers = layers * window * prepared.n_states
     if numbers > NUMBERS:

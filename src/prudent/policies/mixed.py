@@ -61,13 +61,6 @@ class MixedPolicy(BudgetPolicy):
     def start(self, state: Hashable | None = None, *, seed: int | None = None) -> Agent:
         """Return an agent at the start of a run, of the policy that the seed draws: another seed for each run.
 
-        Parameters
-        ----------
-        state : hashable, optional
-            The state that the run is in; only needed if there are several initial ones.
-        seed : int
-            What draws the policy.
-
         Examples
         --------
         >>> import prudent

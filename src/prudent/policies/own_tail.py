@@ -52,21 +52,18 @@ def own_tail(
     alpha: float,
     tolerance: float = MISSING,
     *,
-    work: float | None = None,
     limits: Limits = UNLIMITED,
 ) -> OwnTail:
     """Follow a policy up to ``most``, if known an upper bound on its CVaR and so on its VaR; return its tail.
 
     Stop earlier if at most ``tolerance`` of its runs are under way, few of the worst ones, and once that takes more
-    ``work``, in outcomes times levels, than is given or, if none is, AFFORDED and a few times the budget.  The error of
-    sums grows with the length of runs.
+    work than AFFORDED and a few times the budget.  The error of sums grows with the length of runs.
     """
     prepared, tolerance = policy.prepared, min(tolerance, FEW * alpha)
     known = None if most is None else int(min(most, UNREACHED)) + 2
     layers = 2 if prepared.scale.rounded else 1  # moments of what rounding left out take about as long as the mass
-    budget = max(part.level for _, part in policy.parts)
-    least = AHEAD * budget if work is None else budget
-    last = max(least, int((AFFORDED if work is None else work) / (layers * followed_per_level(prepared))))
+    least = AHEAD * max(part.level for _, part in policy.parts)
+    last = max(least, int(AFFORDED / (layers * followed_per_level(prepared))))
     last = last if known is None else min(last, known)
     try:
         each = [
@@ -83,7 +80,7 @@ def own_tail(
     above = np.inf if np.isinf(cvar) else found.cvar_at_most(alpha)
     upper = above * (1 + path_rounding(prepared, tail.steps(limits))) + cut
     if last == known and np.isinf(upper):  # ``most`` was no bound: the checkpoint was wrong
-        return own_tail(policy, tail, None, alpha, work=work, limits=limits)
+        return own_tail(policy, tail, None, alpha, limits=limits)
     if np.isinf(level):  # too many runs are still under way at the end
         return UNKNOWN
     var = prepared.scale.in_units(level) if prepared.scale.rounded else prepared.scale.total(int(level))

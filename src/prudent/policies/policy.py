@@ -48,13 +48,9 @@ class BudgetPolicy:
     Examples
     --------
     >>> import prudent
-    >>> trip = {
-    ...     "home": {"bus": [(0.5, "work", 2), (0.5, "work", 8)]},
-    ...     "work": {"bus": [(0.5, "back", 2), (0.5, "back", 8)], "taxi": [(1, "back", 6)]},
-    ... }
-    >>> plan = prudent.solve(prudent.build("home", trip.get, goals=["back"]), alpha=0.3)
-    >>> plan.policy("work", spent=2), plan.policy("work", spent=8), plan.policy.budget
-    ('bus', 'taxi', 14.0)
+    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
+    >>> plan.policy("s1", spent=0), plan.policy("s1", spent=1), plan.policy.budget
+    ('d', 'e', 9.0)
     """
 
     prepared: Prepared
@@ -259,8 +255,7 @@ class BudgetPolicy:
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> plan.policy.start()
+        >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).policy.start()
         <Agent in 's0', spent 0, budget 9, next 'a'>
         """
         return Agent(self, self.prepared.model.first(state))

@@ -20,7 +20,7 @@ from prudent.policies.function import follow_function
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.atomic_files import check_place, write_bytes
 from prudent.runtime.limits import Limits
-from prudent.runtime.tables import DataFrame, Shown, Table, at_most, certain, csv_text, frame, number, plain
+from prudent.runtime.tables import DataFrame, Framed, Numbers, Table, at_most, certain, csv_text, frame, number
 
 if TYPE_CHECKING:
     from prudent.results.plan import Plan
@@ -48,8 +48,7 @@ class Decision:
     Examples
     --------
     >>> import prudent
-    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-    >>> plan.bands("s1")[0]
+    >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).bands("s1")[0]
     Decision(state='s1', at_least=0.0, at_most=0.0, action='d')
     """
 
@@ -60,7 +59,7 @@ class Decision:
 
 
 @dataclass(frozen=True, repr=False)
-class Decisions(Shown):
+class Decisions(Numbers, Framed):
     """All decisions that a run of the plan can face, by state and rising cost so far.
 
     The column ``spent`` is the cost so far: ``8`` is exactly 8, ``8.3 to 31.7`` includes both ends, and ``39.8 or
@@ -132,8 +131,7 @@ class Decisions(Shown):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> plan.decisions().of("s1")
+        >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions().of("s1")
         (Decision(state='s1', at_least=0.0, at_most=0.0, action='d'),)
         """
         return tuple(row for row in self.rows if row.state == state)
@@ -183,17 +181,9 @@ class Decisions(Shown):
         write_bytes(Path(path), content)
         return None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rows as ``prudent solve --decisions --json`` prints them: names as text, None for an open end.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> prudent.solve(prudent.domains.figure_2(), alpha=0.1).decisions().to_dict()["decisions"][2]
-        {'state': 's2', 'at_least': 0.0, 'at_most': None, 'action': 'b'}
-        """
+    def _content(self) -> dict[str, Any]:
         rows = [vars(row) | {"state": str(row.state), "action": str(row.action)} for row in self.rows]
-        return plain({"decisions": rows, **({"decisions_notes": self.notes} if self.notes else {})})
+        return {"decisions": rows, **({"decisions_notes": self.notes} if self.notes else {})}
 
     def to_frame(self, *, names: Sequence[str] | None = None) -> DataFrame:
         """Return the rows as a data frame (extra ``frame``): names as they are, an open end is infinite.
@@ -213,7 +203,7 @@ class Decisions(Shown):
         columns: dict[str, Any] = self._columns(names)
         return frame(columns | {name: np.array(columns[name], float) for name in ENDS})
 
-    def _columns(self, names: Sequence[str] | None) -> dict[str, list[Any]]:
+    def _columns(self, names: Sequence[str] | None = None) -> dict[str, list[Any]]:
         """Return the table by columns; with ``names``, each part of a state has one."""
         columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
         if names is None:
@@ -228,28 +218,14 @@ class Decisions(Shown):
                 raise PrudentError(f"names has {len(names)} names, but state {state!r} is no tuple of as many parts")
         return {name: [row.state[i] for row in self.rows] for i, name in enumerate(names)} | columns  # type: ignore[index]
 
-    def table(self) -> Table:
-        """Return the first 50 rows as a table.
+    def _table(self) -> Table:
+        return self.whole(SHOWN)
 
-        Examples
-        --------
-        >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> print(plan.decisions().table())
-        state  spent      action
-        s0     0          a
-        s1     0          d
-        s2     0 or more  b
-        """
-        more = len(self.rows) - SHOWN
+    def whole(self, most: int | None = None) -> Table:
+        """Return all rows as a table, or the first of them (internal)."""
+        rows = self.rows[:most]
+        more = len(self.rows) - len(rows)
         notes = (f"{more:,} more rows; print(decisions), to_frame() and to_csv() have all",) if more > 0 else ()
-        return self._table(self.rows[:SHOWN], notes)
-
-    def whole(self) -> Table:
-        """Return all rows as a table (internal)."""
-        return self._table(self.rows)
-
-    def _table(self, rows: tuple[Decision, ...], notes: tuple[str, ...] = ()) -> Table:
         cells = tuple((str(row.state), _range(row, self.plan is not None), str(row.action)) for row in rows)
         return Table("", cells, "wlw", head=("state", "spent", "action"), notes=(*notes, *self.notes))
 

@@ -16,7 +16,7 @@ from prudent.models.rows import FloatArray, IntArray
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.at_worst import Follower
 from prudent.runtime.limits import Limits
-from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, number, plain, small
+from prudent.runtime.tables import Framed, Numbers, Table, certain, number, small
 
 LOOKED_UP = (
     "the action is looked up by the true cost so far, as in plan.decisions(); the plan's agent charges itself each "
@@ -34,8 +34,7 @@ class Option:
     Examples
     --------
     >>> import prudent
-    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-    >>> option = plan.explain("s1").options[0]
+    >>> option = prudent.solve(prudent.domains.figure_2(), alpha=0.1).explain("s1").options[0]
     >>> option.action, option.allowed, round(option.excess, 6), option.why
     ('c', False, 0.55, 'could exceed the budget')
     """
@@ -51,14 +50,15 @@ class Option:
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(Shown):
+class Explanation(Numbers, Framed):
     """The actions of a state, and why the plan plays the one it plays.
+
+    In a table that action is marked; in a data frame the column ``played`` says which one it is.
 
     Examples
     --------
     >>> import prudent
-    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-    >>> told = plan.explain("s1")
+    >>> told = prudent.solve(prudent.domains.figure_2(), alpha=0.1).explain("s1")
     >>> told.action, told.budget, told.safe
     ('d', 9.0, True)
     """
@@ -73,47 +73,17 @@ class Explanation(Shown):
     notes: tuple[str, ...] = ()
     money: bool = False  # whether costs are in hundredths, and shown with two decimals (internal)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the explanation for JSON: names as text, None for unknown and infinite numbers.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> told = prudent.solve(prudent.domains.figure_2(), alpha=0.1).explain("s1").to_dict()
-        >>> told["action"], [option["action"] for option in told["options"] if option["allowed"]]
-        ('d', ['d', 'e'])
-        """
+    def _content(self) -> dict[str, Any]:
         names = {"state": str(self.state), "action": str(self.action)}
         options = [vars(o) | {"action": str(o.action), "at": str(o.at)} for o in self.options]
         content = vars(self) | names | {"options": options}
-        return plain({name: value for name, value in content.items() if name != "money"})
+        return {name: value for name, value in content.items() if name != "money"}
 
-    def to_frame(self) -> DataFrame:
-        """Return the options as a data frame (extra ``frame``): names as they are, and which one is ``played``.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> plan.explain("s1").to_frame()[["action", "expected", "allowed", "played"]]
-          action  expected  allowed  played
-        0      c       1.0    False   False
-        1      d       3.4     True    True
-        2      e       7.0     True   False
-        """
+    def _columns(self) -> dict[str, Any]:
         columns = {item.name: [getattr(option, item.name) for option in self.options] for item in fields(Option)}
-        return frame({**columns, "played": [self._plays(option) for option in self.options]})
+        return {**columns, "played": [self._plays(option) for option in self.options]}
 
-    def table(self) -> Table:
-        """Return the options as a table; the one that is played is marked.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> [row[0] for row in plan.explain("s1").table().rows]
-        ['  c', '> d', '  e']
-        """
+    def _table(self) -> Table:
         rows, digits = [], certain(0.0, self.money)
         robust = any(option.nominal_expected is not None for option in self.options)
         for option in self.options:

@@ -21,6 +21,7 @@ from prudent.results.markov_chain import chain_of
 from prudent.results.visits import Visits, visits_of
 from prudent.runtime.limits import UNLIMITED, Limits, cores
 from prudent.runtime.tables import (
+    Framed,
     Numbers,
     Table,
     at_least,
@@ -173,7 +174,7 @@ class Exploration:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(Numbers):
+class Plan(Numbers, Framed):
     """What :func:`prudent.solve` returns; all costs in the user's units.
 
     The optimal CVaR lies between ``lower`` and ``upper``, and so does the policy's own.  ``cvar``, ``var`` and
@@ -287,8 +288,7 @@ class Plan(Numbers):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> print(plan.explain("s1"))
+        >>> print(prudent.solve(prudent.domains.figure_2(), alpha=0.1).explain("s1"))
         In 's1', having spent 0: the remaining budget is 9, and no run needs to exceed it, so the expected cost decides
           action  excess  expected cost  allowed  why
           c         0.55            1    no       could exceed the budget
@@ -330,8 +330,7 @@ class Plan(Numbers):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> chain = plan.chain()
+        >>> chain = prudent.solve(prudent.domains.figure_2(), alpha=0.1).chain()
         >>> chain, chain.state_names
         (<SSP figure-2-chain: 4 states, 3 actions, 5 outcomes>, ('s0, 9 left', 's2, budget gone', 's1, 9 left', 'g'))
         """
@@ -395,8 +394,7 @@ class Plan(Numbers):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> table = plan.table(alpha=0.5)
+        >>> table = prudent.solve(prudent.domains.figure_2(), alpha=0.1).table(alpha=0.5)
         >>> table.rows[0], table.rows[-2][1]
         (('CVaR', '10', 'mean of the worst 10% of runs'), '7.12')
         """

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from prudent.runtime.limits import shown_bytes
-from prudent.runtime.tables import DataFrame, Numbers, Table, certain, in_hundredths, number
+from prudent.runtime.tables import Framed, Numbers, Table, certain, in_hundredths, number
 
 KINDS: dict[Any, str] = {
     **dict.fromkeys((int, int | None), "Int64"),
@@ -38,8 +38,10 @@ class Forecast:
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Numbers):
+class Report(Numbers, Framed):
     """The findings of :func:`prudent.check`; a field is None if a problem hides its value.
+
+    A data frame has one row: ``forecast`` has one column per number; notes and problems are text, one line each.
 
     Examples
     --------
@@ -96,22 +98,9 @@ class Report(Numbers):
         del row["forecast"]
         return {name: [value] for name, value in row.items()}
 
-    def to_frame(self) -> DataFrame:
-        """Return the findings as a data frame of one row (extra ``frame``); unknown values are missing.
-
-        ``forecast`` has one column per number; notes and problems are text, one line each.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> report = prudent.check(prudent.domains.figure_2())
-        >>> report.to_frame()[["model", "ok", "states", "worst_case", "forecast_levels"]]
-              model    ok  states  worst_case  forecast_levels
-        0  figure-2  True       4        10.0               11
-        """
-        kinds = {item.name: KINDS[item.type] for item in fields(Report) if item.type in KINDS}
-        kinds |= {f"forecast_{item.name}": KINDS.get(item.type, "object") for item in fields(Forecast)}
-        return super().to_frame().astype(kinds)
+    def _kinds(self) -> dict[str, str]:
+        estimates = {f"forecast_{item.name}": KINDS.get(item.type, "object") for item in fields(Forecast)}
+        return {item.name: KINDS[item.type] for item in fields(Report) if item.type in KINDS} | estimates
 
     def _table(self) -> Table:
         notes = (*(f"note: {note}" for note in self.notes), *(f"problem: {problem}" for problem in self.problems))

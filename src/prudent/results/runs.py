@@ -11,7 +11,7 @@ from prudent.models.rows import FloatArray
 from prudent.policies.distribution import USUAL, Alphas, Distribution, alphas_of, check_alpha, exceeded_in
 from prudent.policies.simulation import KEPT, Path, Tally
 from prudent.results.plan import Plan
-from prudent.runtime.tables import DataFrame, Shown, Table, certain, frame, in_hundredths, number, plain, worst
+from prudent.runtime.tables import Framed, Shown, Table, certain, in_hundredths, number, plain, worst
 
 ROUNDING = 1e-12
 """The rounding error of a mean or a CVaR, relative to the largest cost; the whole standard error if all runs cost the
@@ -19,12 +19,12 @@ same."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Runs(Shown):
+class Runs(Shown, Framed):
     """Total costs of simulated runs, and their tail at ``alpha``: the alpha of the simulated plan, or 0.05.
 
     Beyond ten million runs only the ``tally`` is kept: ``tally.values``, rising, and ``tally.counts``, the number of
     runs with each.  Beyond 262,144 different costs, these are rounded to 17 binary digits; the standard errors include
-    that.
+    that.  In a data frame, the total ``cost`` of each run has a row.
 
     Examples
     --------
@@ -156,18 +156,8 @@ class Runs(Shown):
             }
         )
 
-    def to_frame(self) -> DataFrame:
-        """Return the total ``cost`` of each run as a data frame (extra ``frame``).
-
-        Examples
-        --------
-        >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> runs = prudent.simulate(plan.model, plan.policy, episodes=1000, seed=1)
-        >>> runs.to_frame()["cost"].value_counts().sort_index().to_dict()
-        {1.0: 632, 9.0: 273, 10.0: 95}
-        """
-        return frame({"cost": self.costs})
+    def _columns(self) -> dict[str, Any]:
+        return {"cost": self.costs}
 
     def table(self, alpha: Alphas | None = None) -> Table:
         """Return what ``prudent simulate`` prints: the expected cost, and the tail at one ``alpha`` or several.

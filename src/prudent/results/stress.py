@@ -8,7 +8,7 @@ import numpy as np
 
 from prudent.errors import printable
 from prudent.models.rows import FloatArray
-from prudent.runtime.tables import Shown, Table, certain, number, plain
+from prudent.runtime.tables import Numbers, Table, certain, number
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles that are shown."""
@@ -38,7 +38,7 @@ class Matter(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Stress(Shown):
+class Stress(Numbers):
     """What :func:`prudent.stress` returns; arrays have an entry for each model drawn.
 
     Examples
@@ -78,18 +78,7 @@ class Stress(Shown):
         values = np.quantile(getattr(self, what), QUANTILES)
         return dict(zip(QUANTILES, map(float, values), strict=True))
 
-    def table(self) -> Table:
-        """Return what ``prudent stress`` prints: quantiles, then the actions that matter.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> log = [{"state": "s", "action": "a", "next_state": "g", "cost": 2, "n": 9}]
-        >>> data = prudent.from_episodes(log, count="n", initial="s")
-        >>> result = prudent.stress(prudent.solve(data.model, alpha=0.2), data, samples=5)
-        >>> result.table().title
-        'log, alpha 0.2: 5 models drawn'
-        """
+    def _table(self) -> Table:
         head = ("", *(f"{q:.0%}" for q in QUANTILES))
         names = {"cvar": "CVaR", "var": "VaR", "expected": "expected cost"}
         rows = tuple((name, *self._shown(what, *self.quantiles(what).values())) for what, name in names.items())
@@ -103,21 +92,10 @@ class Stress(Shown):
         title = f"{self.model}, alpha {self.alpha:g}: {len(self.cvar):,} models drawn"
         return Table(title, rows, "l" + "d" * len(QUANTILES), head, notes=tuple(notes))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return what ``prudent stress --json`` prints.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> log = [{"state": "s", "action": "a", "next_state": "g", "cost": 2, "n": 9}]
-        >>> data = prudent.from_episodes(log, count="n", initial="s")
-        >>> result = prudent.stress(prudent.solve(data.model, alpha=0.2), data, samples=5)
-        >>> result.to_dict()["samples"], result.to_dict()["cvar"]["0.5"]
-        (5, 2.0)
-        """
+    def _content(self) -> dict[str, Any]:
         shown = {what: {f"{q:g}": x for q, x in self.quantiles(what).items()} for what in ("cvar", "var", "expected")}
         about = {"model": self.model, "alpha": self.alpha, "samples": len(self.cvar), "nominal": self.nominal}
-        return plain({**about, **shown, "matters": [each._asdict() for each in self.matters]})
+        return {**about, **shown, "matters": [each._asdict() for each in self.matters]}
 
     def __repr__(self) -> str:
         quantiles = self.quantiles()

@@ -10,7 +10,7 @@ import numpy as np
 
 from prudent.results import plan
 from prudent.runtime.atomic_files import check_place, write_bytes
-from prudent.runtime.tables import Numbers, Table, certain, csv_text, in_hundredths, number, plain
+from prudent.runtime.tables import Framed, Numbers, Table, certain, csv_text, in_hundredths, number, plain
 
 OTHERWISE = ("max_cvar", "objective", "goal_probability")
 """Fields of plans that no study asks for."""
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Study(Numbers):
+class Study(Numbers, Framed):
     """What :func:`prudent.study` returns.
 
     ``rows`` has a dict for each finished combination, in the order requested: the parameters and the fields of

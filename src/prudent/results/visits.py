@@ -14,25 +14,32 @@ from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
 from prudent.policies.forwards import MISSING, followed
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.tables import DataFrame, Shown, Table, frame, plain, small
+from prudent.runtime.tables import Framed, Numbers, Table, small
 
 SHOWN = 50
 """The most rows of a table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Visits(Shown):
+class Visits(Numbers, Framed):
     """The expected number of times that a run plays each action; what :meth:`prudent.Plan.visits` returns.
+
+    ``to_dict()`` and ``to_frame()`` have all actions that are played, ``table()`` the 50 that are played most.
 
     Examples
     --------
     >>> import prudent
-    >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-    >>> visits = plan.visits()
+    >>> visits = prudent.solve(prudent.domains.figure_2(), alpha=0.1).visits()
     >>> visits
     <Visits for figure-2: 3 actions, 2 plays>
     >>> visits.played.round(6).tolist()
     [1.0, 0.0, 0.9, 0.0, 0.1]
+    >>> print(visits.table())
+    figure-2: expected number of times that a run plays an action
+    state  action  times
+    s0     a         1
+    s1     d         0.9
+    s2     b         0.1
     """
 
     model: SSP
@@ -44,8 +51,7 @@ class Visits(Shown):
         Examples
         --------
         >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> visits = plan.visits()
+        >>> visits = prudent.solve(prudent.domains.figure_2(), alpha=0.1).visits()
         >>> visits.of("s2"), visits.of("s1", "e")
         (0.1, 0.0)
         """
@@ -54,50 +60,16 @@ class Visits(Shown):
             return float(self.played[self.model.find_action(index, action)])
         return float(self.played[self.model.action_start[index] : self.model.action_start[index + 1]].sum())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the actions that are played, with names as text.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> plan.visits().to_dict()["visits"][1]
-        {'state': 's1', 'action': 'd', 'times': 0.9}
-        """
+    def _content(self) -> dict[str, Any]:
         rows = [{"state": str(s), "action": str(a), "times": times} for s, a, times in self._rows()]
-        return plain({"model": self.model.name, "visits": rows})
+        return {"model": self.model.name, "visits": rows}
 
-    def to_frame(self) -> DataFrame:
-        """Return the actions that are played as a data frame (extra ``frame``), with names as they are.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> plan.visits().to_frame()
-          state action  times
-        0    s0      a    1.0
-        1    s1      d    0.9
-        2    s2      b    0.1
-        """
+    def _columns(self) -> dict[str, Any]:
         rows = self._rows()
         times = np.array([row[2] for row in rows], dtype=float)
-        return frame({"state": [row[0] for row in rows], "action": [row[1] for row in rows], "times": times})
+        return {"state": [row[0] for row in rows], "action": [row[1] for row in rows], "times": times}
 
-    def table(self) -> Table:
-        """Return the actions that are played most, at most 50 of them.
-
-        Examples
-        --------
-        >>> import prudent
-        >>> plan = prudent.solve(prudent.domains.figure_2(), alpha=0.1)
-        >>> print(plan.visits().table())
-        figure-2: expected number of times that a run plays an action
-        state  action  times
-        s0     a         1
-        s1     d         0.9
-        s2     b         0.1
-        """
+    def _table(self) -> Table:
         rows = sorted(self._rows(), key=lambda row: -row[2])
         more = len(rows) - SHOWN
         title = f"{self.model.name}: expected number of times that a run plays an action"

@@ -316,9 +316,6 @@ class Numbers(Shown):
     def _content(self) -> Mapping[str, Any]: ...
 
     @abstractmethod
-    def _columns(self) -> Mapping[str, Any]: ...
-
-    @abstractmethod
     def _table(self) -> Table: ...
 
     def table(self) -> Table:
@@ -334,7 +331,7 @@ class Numbers(Shown):
         return self._table()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as the command prints them with ``--json``; unknown and infinite ones are None.
+        """Return the numbers as the command prints them with ``--json``: names as text, None where unknown or infinite.
 
         Examples
         --------
@@ -345,8 +342,19 @@ class Numbers(Shown):
         """
         return plain(self._content())
 
+
+class Framed(ABC):
+    """A result whose numbers are columns."""
+
+    @abstractmethod
+    def _columns(self) -> Mapping[str, Any]: ...
+
+    def _kinds(self) -> Mapping[str, str]:
+        """Return the types of columns that pandas would not guess."""
+        return {}
+
     def to_frame(self) -> DataFrame:
-        """Return the numbers as a data frame (extra ``frame``); unknown ones are missing, infinite ones stay infinite.
+        """Return a data frame (extra ``frame``): names as they are, unknown numbers missing, infinite ones infinite.
 
         Examples
         --------
@@ -356,4 +364,4 @@ class Numbers(Shown):
         0     1.0   0.855  0.855  0.855
         1     9.0   0.900  0.900  0.900
         """
-        return frame(self._columns())
+        return frame(self._columns()).astype(self._kinds())
