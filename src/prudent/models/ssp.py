@@ -82,9 +82,9 @@ class SSP(Rows):
     def __post_init__(self) -> None:
         for item in fields(self)[:7]:
             kind = np.float64 if item.type is FloatArray else np.int64
-            object.__setattr__(self, item.name, _frozen(getattr(self, item.name), kind, item.name))
+            object.__setattr__(self, item.name, frozen(getattr(self, item.name), kind, item.name))
         if self.count is not None:
-            object.__setattr__(self, "count", _frozen(self.count, np.float64, "count"))
+            object.__setattr__(self, "count", frozen(self.count, np.float64, "count"))
         for names in ("state_names", "action_names"):
             given = getattr(self, names)
             if given is not None and not isinstance(given, range):
@@ -297,7 +297,8 @@ class SSP(Rows):
         return f"<SSP {self.name}: {self.n_states:,} states, {self.n_actions:,} actions, {self.n_outcomes:,} outcomes>"
 
 
-def _frozen(values: Any, kind: Any, name: str) -> NDArray[Any]:
+def frozen(values: Any, kind: Any, name: str) -> NDArray[Any]:
+    """Return an argument as an array that cannot be written to: a copy, unless it already is one (internal)."""
     try:
         given = np.asarray(values)
         if given.dtype.kind not in "iufb":
