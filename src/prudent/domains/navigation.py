@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from io import StringIO
 from os import PathLike
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from prudent.errors import PrudentError, numeral, printable, whole_number
 from prudent.models.build import build
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
-from prudent.runtime.atomic_files import check_plain, refusing
+from prudent.runtime.atomic_files import read_bytes
 
 START, GOAL = "717554", "774827"
 DIGITS = 7  # a duration is cut to this many characters of its text
@@ -33,17 +34,13 @@ def read_traffic(path: str | PathLike[str]) -> dict[str, list[Edge]]:
     1 MiB of memory.
     """
     path = Path(path)
-    with refusing(path, "cannot be read"):
-        if path.exists():
-            check_plain(path)
-        with path.open(newline="", encoding="utf-8") as file:
-            return parse_traffic(file, path)
+    return parse_traffic(read_bytes(path), path)
 
 
-def parse_traffic(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:
-    """Return the matrix that a file's lines hold."""
+def parse_traffic(raw: bytes, path: Path) -> dict[str, list[Edge]]:
+    """Return the matrix in a file's bytes."""
     try:
-        return _roads(lines, path)
+        return _roads(StringIO(raw.decode(), newline=""), path)
     except (UnicodeDecodeError, csv.Error) as error:
         raise PrudentError(f"{path}: is not a CSV file: {error}") from None
 

@@ -264,9 +264,8 @@ class PartialModel:
         )
 
     def _number(self, state: Hashable) -> int:
-        found = self._index.get(state)
-        if found is None:
-            found = self._index[state] = len(self.states)
+        found = self._index.setdefault(state, len(self.states))
+        if found == len(self.states):
             self.states.append(state)
         return found
 

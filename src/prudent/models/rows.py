@@ -91,11 +91,7 @@ def _sorted_by(action: IntArray, successor: IntArray, cost: FloatArray) -> tuple
 
 
 class Rows:
-    """A model in compressed rows: the actions of a state, and the outcomes of an action, have consecutive numbers.
-
-    The actions of state ``s`` are ``action_start[s]:action_start[s + 1]``, the outcomes of action ``a`` are
-    ``outcome_start[a]:outcome_start[a + 1]``.
-    """
+    """A model in compressed rows, numbered as :class:`~prudent.SSP` says."""
 
     action_start: IntArray  # (n_states + 1,)
     outcome_start: IntArray  # (n_actions + 1,)

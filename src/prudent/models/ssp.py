@@ -214,12 +214,9 @@ class SSP(Rows):
         (3, True)
         """
         try:
-            found = self._state_index.get(state)
-        except TypeError:
-            found = None
-        if found is None:
-            raise PrudentError(f"state {state!r} is not a state of {self.name}; {self._nearby(state)}")
-        return found
+            return self._state_index[state]
+        except (KeyError, TypeError):
+            raise PrudentError(f"state {state!r} is not a state of {self.name}; {self._nearby(state)}") from None
 
     def _nearby(self, state: object) -> str:
         """Return a hint for a name that no state has: the name that is probably meant, or an example of a name."""

@@ -73,7 +73,7 @@ def test_malformed_files(tmp_path, rows, message):
 
 
 def test_files_and_junctions_that_are_not_there(tmp_path):
-    with pytest.raises(prudent.PrudentError, match="cannot be read"):
+    with pytest.raises(prudent.PrudentError, match="no such file"):
         prudent.domains.autonomous_navigation(str(tmp_path / "none.csv"))
     with pytest.raises(prudent.PrudentError, match="it is not a plain file"):
         prudent.domains.autonomous_navigation(str(tmp_path))
