@@ -7,6 +7,7 @@ make cycles of negative cost, which :func:`prudent.solve` refuses: shift them fi
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set, Sized
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,15 +207,12 @@ def _numbers(name: str, values: Any, dimensions: tuple[int, ...]) -> FloatArray:
         array = np.asarray(values)
     except ValueError:
         raise PrudentError(f"{name} must be an array of numbers, found {found} with rows of unequal length") from None
-    if array.dtype.kind == "O":  # whole numbers beyond 64 bits, fractions, or anything
-        try:
-            if any(item is None or isinstance(item, str | bytes) for item in array.flat):
-                raise TypeError  # though NumPy has numbers for them
+    if array.dtype.kind == "O" and not any(item is None or isinstance(item, str | bytes) for item in array.flat):
+        with suppress(TypeError, ValueError, OverflowError):  # whole numbers beyond 64 bits, fractions, or anything
             array = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise PrudentError(f"{name} must be an array of numbers, found {found}") from None
     if array.dtype.kind not in REAL:
-        of = "" if not array.ndim else " of text" if array.dtype.kind in "US" else f" of {array.dtype.name}"
+        kind = array.dtype.kind
+        of = "" if not array.ndim or kind == "O" else " of text" if kind in "US" else f" of {array.dtype.name}"
         raise PrudentError(f"{name} must be an array of numbers, found {found}{of}")
     if array.ndim not in dimensions or array.size == 0:
         wanted = " or ".join(map(str, dimensions))

@@ -141,12 +141,10 @@ def _check_content(content: dict[str, Any]) -> None:
     whole = isinstance(counts, list) and all(type(count) is int and count >= 0 for count in counts)
     if not whole or not len(fields(Exploration)) - 1 <= len(counts) <= len(fields(Exploration)):  # one is recent
         raise PrudentError("explored must be the list of the counts of a search")
-    if "nominal" in content and not (
-        isinstance(content["nominal"], list)
-        and len(content["nominal"]) == 3
-        and all(isinstance(value, float) or value in NUMBERS["cvar"] for value in content["nominal"])
-    ):
-        raise PrudentError("nominal must be a list of three numbers")
+    if "nominal" in content:
+        nominal = [from_json(each, "nominal", NUMBERS["cvar"]) for each in checked(content["nominal"], list, "nominal")]
+        if len(nominal) != len(fields(Nominal)):
+            raise PrudentError("nominal must be a list of three numbers")
     for name in TEXTS:
         checked(content[name], str, name)
     for name, known in (("method", METHODS), ("status", STATUS), ("device", DEVICES)):

@@ -318,11 +318,10 @@ def _normalised(probability: FloatArray, start: IntArray) -> tuple[FloatArray, f
     total = np.add.reduceat(probability, start[:-1]) if len(size) else np.empty(0)
     off = np.abs(total - 1)
     total[off <= size * np.finfo(float).eps] = 1.0
-    if (total == 1.0).all():
-        return probability, float(off.max(initial=0.0))
-    scaled = probability / np.repeat(total, size)
-    scaled.flags.writeable = False
-    return scaled, float(off.max(initial=0.0))
+    if not (total == 1.0).all():
+        probability = probability / np.repeat(total, size)
+        probability.flags.writeable = False
+    return probability, float(off.max(initial=0.0))
 
 
 def _structure_problems(model: SSP) -> Iterator[str]:

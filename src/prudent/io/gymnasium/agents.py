@@ -34,9 +34,8 @@ class EnvAgent:
 
     def __init__(self, policy: BudgetPolicy, rule: CostRule, plays: bool, seed: Sequence[int]) -> None:
         self._policy, self._model, self._rule, self._seed = policy, policy.prepared.model, rule, list(seed)
-        self._number: dict[Hashable, int] | None = None  # of each action's name, if the environment plays the model
-        if plays:
-            self._number = {name: i for i, name in enumerate(action_names(self._model))}
+        # The number of each action's name, if the environment plays the model.
+        self._number = {name: i for i, name in enumerate(action_names(self._model))} if plays else None
         self._agent: Agent | None = None
         self._observation: Any = None
         self._runs = self._taken = 0
