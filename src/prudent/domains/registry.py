@@ -55,8 +55,7 @@ def domain(title: str, **about: Any) -> Callable[[Make], Make]:
 
 def points_of(model: SSP) -> int:
     """Return the number of grid points of y that the paper's methods use for a model: that of its domain, if any."""
-    found = DOMAINS.get(model.name)
-    return Domain.points if found is None else found.points
+    return DOMAINS[model.name].points if model.name in DOMAINS else Domain.points
 
 
 def named(name: str) -> Domain:

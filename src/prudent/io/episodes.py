@@ -254,7 +254,14 @@ def columns_of(table: Any, wanted: dict[str, str]) -> dict[str, list[Any]]:
         )
     if lengths == {0}:
         raise PrudentError("it has no rows")
-    _refuse_holes(columns, wanted)
+    for meaning, column in columns.items():
+        for i, value in enumerate(column, 1):
+            try:
+                hash(value)
+            except TypeError:
+                raise PrudentError(f"row {i}: {wanted[meaning]} is {value!r}; names must be hashable") from None
+            if _missing(value):
+                raise PrudentError(f"row {i} has no {wanted[meaning]}; fill it in, or leave out its whole episode")
     return columns
 
 
@@ -306,17 +313,6 @@ def _different(names: Iterable[str]) -> list[str]:
         if head.count(name) > 1:
             raise PrudentError(f"two columns are called {name!r}; names must differ")
     return head
-
-
-def _refuse_holes(columns: dict[str, list[Any]], wanted: dict[str, str]) -> None:
-    for meaning, column in columns.items():
-        for i, value in enumerate(column, 1):
-            try:
-                hash(value)
-            except TypeError:
-                raise PrudentError(f"row {i}: {wanted[meaning]} is {value!r}; names must be hashable") from None
-            if _missing(value):
-                raise PrudentError(f"row {i} has no {wanted[meaning]}; fill it in, or leave out its whole episode")
 
 
 def _missing(value: Any) -> bool:

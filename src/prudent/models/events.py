@@ -127,7 +127,13 @@ class _Events:
         if allowed is not None:
             mask = _given("allowed", allowed, "iub", "an array of bool")
             self.allowed = self._grid("allowed", mask, states + actions)
-        self.is_goal = self._goals(goals)
+        self.is_goal = np.zeros(self.n_states, dtype=bool)
+        if isinstance(goals, np.ndarray) and goals.dtype == bool:
+            self.is_goal[:] = self._grid("goals", goals, self.states).ravel()
+        elif goals is not None:
+            if not isinstance(goals, Iterable):
+                raise PrudentError(f"goals is {goals!r}; it must be a collection of states, or a mask of all states")
+            self.is_goal[[self.number(state, "goals") for state in goals]] = True
         chance = _given("chances", chances, "iufb", "an array with the probability of each event").astype(np.float64)
         if chance.ndim == 0 or chance.size == 0:
             raise PrudentError(f"chances is {chances!r}; it must be an array with the probability of each event")
@@ -149,16 +155,6 @@ class _Events:
             raise PrudentError(
                 f"{what} has the shape {values.shape}{before}; it must have the shape {shape}, or broadcast to it"
             ) from None
-
-    def _goals(self, goals: Iterable[Any] | BoolArray | None) -> BoolArray:
-        mask = np.zeros(self.n_states, dtype=bool)
-        if isinstance(goals, np.ndarray) and goals.dtype == bool:
-            mask[:] = self._grid("goals", goals, self.states).ravel()
-        elif goals is not None:
-            if not isinstance(goals, Iterable):
-                raise PrudentError(f"goals is {goals!r}; it must be a collection of states, or a mask of all states")
-            mask[[self.number(state, "goals") for state in goals]] = True
-        return mask
 
     def number(self, state: Any, what: str) -> int:
         """Return a state's number in the grid."""

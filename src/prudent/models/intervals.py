@@ -78,20 +78,16 @@ class Intervals:
                 "give bounds in the order of model.probability"
             )
         p, low, high = model.probability, self.low, self.high
-        disordered = ~((low >= 0) & (low <= high) & (high <= 1 + NEAR))
-        _refuse(model, disordered, self, "both must lie between 0 and 1, with low <= high")
-        outside = (p < low - NEAR) | (p > high + NEAR)
-        _refuse(model, outside, self, "the model's own probability, {p:.12g}, must lie between them")
-        _refuse(model, (p == 0) & (high > 0), self, "an outcome with high above 0 needs a probability above 0")
+        for wrong, why in (
+            (~((low >= 0) & (low <= high) & (high <= 1 + NEAR)), "both must lie between 0 and 1, with low <= high"),
+            ((p < low - NEAR) | (p > high + NEAR), "the model's own probability, {p:.12g}, must lie between them"),
+            ((p == 0) & (high > 0), "an outcome with high above 0 needs a probability above 0"),
+        ):
+            for o in np.flatnonzero(wrong)[:1]:
+                place = f"{model.place(row_of(model.outcome_start, o))}, to state {model.state(model.successor[o])!r}"
+                bounds = f"low {low[o]:.12g}, high {high[o]:.12g}"
+                raise PrudentError(f"uncertainty: {place}: {bounds}; {why.format(p=p[o])}")
         return Intervals(np.minimum(low, p), np.minimum(np.maximum(high, p), 1.0))
-
-
-def _refuse(model: SSP, wrong: BoolArray, given: Intervals, why: str) -> None:
-    """Reject the first of the wrong intervals."""
-    for o in np.flatnonzero(wrong)[:1]:
-        place = f"{model.place(row_of(model.outcome_start, o))}, to state {model.state(int(model.successor[o]))!r}"
-        bounds = f"low {given.low[o]:.12g}, high {given.high[o]:.12g}"
-        raise PrudentError(f"uncertainty: {place}: {bounds}; {why.format(p=model.probability[o])}")
 
 
 def clopper_pearson(count: ArrayLike, model: SSP, confidence: float = 0.95) -> Intervals:
@@ -119,7 +115,7 @@ def clopper_pearson(count: ArrayLike, model: SSP, confidence: float = 0.95) -> I
     return Intervals(np.minimum(low.clip(0), model.probability), np.maximum(high.clip(None, 1), model.probability))
 
 
-def intervals_of(model: SSP, uncertainty: Any, device: str = "cpu") -> Intervals | None:
+def intervals_of(model: SSP, uncertainty: Any, device: str) -> Intervals | None:
     """Return the set of models that a user means, if any: given, the model's own, or from its counts (internal)."""
     if uncertainty is None:
         return None

@@ -143,15 +143,16 @@ def from_gymnasium(
         late = fresh_name(LATE, model.names[0])
         model = amend(model, horizon=horizon, horizon_cost=horizon_cost)
     given = {item.name: getattr(model, item.name) for item in fields(SSP) if item.init}
+    if limit is not None and (horizon is None or horizon > limit):
+        without = "has no limit" if horizon is None else f"ends them after {horizon:,}"
+        note = (
+            f"{title} ends every run after {limit:,} actions, by its TimeLimit, and this model {without}: runs in the "
+            "environment may have another CVaR and another expected cost; horizon=True includes the TimeLimit"
+        )
+        given["notes"] = (*model.notes, note)
     found = GymnasiumModel(**given, rule=rule, horizon=horizon, horizon_cost=float(horizon_cost), late=late, both=both)
     object.__setattr__(found, "deviation", model.deviation)  # of the table's own numbers, before they were normalised
-    if limit is None or (horizon is not None and horizon <= limit):
-        return found
-    without = "has no limit" if horizon is None else f"ends them after {horizon:,}"
-    return found.noted(
-        f"{title} ends every run after {limit:,} actions, by its TimeLimit, and this model {without}: runs in the "
-        "environment may have another CVaR and another expected cost; horizon=True includes the TimeLimit"
-    )
+    return found
 
 
 def _looked_through(env: Any) -> tuple[Any, int | None]:
