@@ -2,8 +2,9 @@
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from difflib import get_close_matches
+from io import StringIO
 from os import PathLike
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from prudent.errors import PrudentError, numeral, printable, whole_number
 from prudent.models.build import build
 from prudent.models.rows import FloatArray
 from prudent.models.ssp import SSP
-from prudent.runtime.atomic_files import check_plain, refusing
+from prudent.runtime.atomic_files import read_bytes
 
 START, GOAL = "717554", "774827"
 DIGITS = 7  # a duration is cut to this many characters of its text
@@ -33,17 +34,13 @@ def read_traffic(path: str | PathLike[str]) -> dict[str, list[Edge]]:
     1 MiB of memory.
     """
     path = Path(path)
-    with refusing(path, "cannot be read"):
-        if path.exists():
-            check_plain(path)
-        with path.open(newline="", encoding="utf-8") as file:
-            return parse_traffic(file, path)
+    return parse_traffic(read_bytes(path), path)
 
 
-def parse_traffic(lines: Iterable[str], path: Path) -> dict[str, list[Edge]]:
-    """Return the matrix that a file's lines hold."""
+def parse_traffic(raw: bytes, path: Path) -> dict[str, list[Edge]]:
+    """Return the matrix in a file's bytes."""
     try:
-        return _roads(lines, path)
+        return _roads(StringIO(raw.decode(), newline=""), path)
     except (UnicodeDecodeError, csv.Error) as error:
         raise PrudentError(f"{path}: is not a CSV file: {error}") from None
 
@@ -143,9 +140,8 @@ def synthetic_roads(seed: int = 0) -> tuple[dict[str, list[Edge]], dict[str, tup
                 edges.append((other, True, _cut(usual * slowdown, weight)))
             elif other[0] != name[0] and len(edges) < 11 and distance[i, j] < 30:
                 mean = 3 + distance[i, j] / 0.75 * rng.uniform(0.8, 1.3)
-                edges.append(
-                    (other, False, _cut(np.maximum(mean * (1 + rng.uniform(0.2, 0.45) * spread), 0.5), normal))
-                )
+                minutes = np.maximum(mean * (1 + rng.uniform(0.2, 0.45) * spread), 0.5)
+                edges.append((other, False, _cut(minutes, normal)))
         roads[name] = edges
     return roads, place
 
@@ -212,7 +208,7 @@ def autonomous_navigation(
             some = ", ".join(printable(junction, 40) for junction in list(roads)[:5])
             hint = f"; did you mean {printable(near[0], 40)}?" if near else f"; the junctions are {some}, ..."
             raise PrudentError(f"{what} is {name!r}, which is not a junction{hint}")
-    draws = _draws(seed)
+    outputs = np.random.RandomState(seed)  # a 32-bit Mersenne Twister
     table: dict[str, dict[str, list[tuple[float, str, float]]]] = {}
     for junction, edges in roads.items():
         table[junction] = {}
@@ -220,8 +216,9 @@ def autonomous_navigation(
             continue
         for target, freeway, durations in edges:
             chances = dict(durations)
-            if freeway and noise:
-                chances[max(chances)] += next(draws)
+            if freeway and noise:  # a draw from [0, JAM) is made of two outputs
+                low, high = outputs.randint(0, 2**32, size=2, dtype=np.uint32).tolist()
+                chances[max(chances)] += JAM * (low + high * 2**32) / 2**64
             if not freeway:
                 chances = {minutes: chance for minutes, chance in chances.items() if chance >= RARE}
             if not chances:
@@ -232,11 +229,3 @@ def autonomous_navigation(
             total = sum(chances.values())
             table[junction][target] = [(c / total, target, minutes) for minutes, c in chances.items() if c > 0]
     return build(start, table.__getitem__, goals=[goal], name="autonomous-navigation")
-
-
-def _draws(seed: int) -> Iterator[float]:
-    """Yield draws from [0, JAM) as a 32-bit Mersenne Twister gives them, two outputs to each."""
-    outputs = np.random.RandomState(seed)
-    while True:
-        low, high = outputs.randint(0, 2**32, size=2, dtype=np.uint32).tolist()
-        yield JAM * (low + high * 2**32) / 2**64

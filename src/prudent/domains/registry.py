@@ -55,8 +55,7 @@ def domain(title: str, **about: Any) -> Callable[[Make], Make]:
 
 def points_of(model: SSP) -> int:
     """Return the number of grid points of y that the paper's methods use for a model: that of its domain, if any."""
-    found = DOMAINS.get(model.name)
-    return Domain.points if found is None else found.points
+    return DOMAINS[model.name].points if model.name in DOMAINS else Domain.points
 
 
 def named(name: str) -> Domain:
@@ -70,20 +69,20 @@ def named(name: str) -> Domain:
 
 def make(name: str, settings: tuple[str, ...] = ()) -> SSP:
     """Return the model of a domain, with parameters as in ``--set KEY=VALUE``, read by their types."""
-    chosen = {key: _value(text, parameter, item) for item, key, text, parameter in _settings(name, settings)}
+    chosen = {key: _value(key, text, parameter) for key, text, parameter in _settings(name, settings)}
     return named(name).make(**chosen)
 
 
 def grid(name: str, settings: tuple[str, ...]) -> dict[str, list[Any]]:
     """Return values for parameters of a domain as in ``--set KEY=VALUE,VALUE``, read by their types."""
     return {
-        key: [_value(each, parameter, f"{key}={each}") for each in text.split(",")]
-        for _, key, text, parameter in _settings(name, settings)
+        key: [_value(key, each, parameter) for each in text.split(",")]
+        for key, text, parameter in _settings(name, settings)
     }
 
 
-def _settings(name: str, settings: tuple[str, ...]) -> Iterator[tuple[str, str, str, inspect.Parameter]]:
-    """Yield each setting as given, its key, the text of its value, and its parameter."""
+def _settings(name: str, settings: tuple[str, ...]) -> Iterator[tuple[str, str, inspect.Parameter]]:
+    """Yield the key of each setting, the text of its value, and its parameter."""
     known, seen = named(name).parameters, set[str]()
     for item in settings:
         key, equals, text = item.partition("=")
@@ -93,13 +92,13 @@ def _settings(name: str, settings: tuple[str, ...]) -> Iterator[tuple[str, str, 
         if key in seen:
             raise PrudentError(f"--set {item}: {key} is set twice; remove one of them")
         seen.add(key)
-        yield item, key, text, known[key]
+        yield key, text, known[key]
 
 
-def _value(text: str, parameter: inspect.Parameter, item: str) -> Any:
+def _value(key: str, text: str, parameter: inspect.Parameter) -> Any:
     if isinstance(parameter.default, bool):
         if text.lower() not in ("true", "false"):
-            raise PrudentError(f"--set {item}: the value must be true or false")
+            raise PrudentError(f"--set {key}={text}: the value must be true or false")
         return text.lower() == "true"
     if isinstance(parameter.default, int | float):
         kind = type(parameter.default)
@@ -107,5 +106,5 @@ def _value(text: str, parameter: inspect.Parameter, item: str) -> Any:
             return kind(numeral(text))
         except ValueError:
             what = "a whole number" if kind is int else "a number"
-            raise PrudentError(f"--set {item}: the value must be {what}") from None
+            raise PrudentError(f"--set {key}={text}: the value must be {what}") from None
     return text

@@ -7,6 +7,7 @@ make cycles of negative cost, which :func:`prudent.solve` refuses: shift them fi
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set, Sized
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,7 +168,13 @@ def _model(
     rule, n_states = check_rule(given.cost), int(matrix.shape[1])
     ends, states = _goals(given.goals, n_states), _named("state_names", given.state_names, n_states)
     names = _named("action_names", given.action_names, int(action.max(initial=0)) + 1)
-    _check_initial(given.initial, n_states)
+    for first in given.initial if isinstance(given.initial, Mapping) else (given.initial,):
+        if isinstance(first, bool) or not isinstance(first, int | np.integer):
+            raise PrudentError(
+                f"initial is {given.initial!r}; it must be the number of a state, or {{number: probability}}"
+            )
+        if not 0 <= first < n_states:  # the goal that discounting adds is no start
+            raise PrudentError(f"the initial state is number {first}; the model has {n_states} states, numbered from 0")
     going_on = as_number("discount", given.discount, "a number above 0 and at most 1", lambda x: 0 < x <= 1)
     if not len(ends) and going_on == 1:
         raise PrudentError("goals is empty; name the states where a run ends, or give a discount below 1")
@@ -206,15 +213,12 @@ def _numbers(name: str, values: Any, dimensions: tuple[int, ...]) -> FloatArray:
         array = np.asarray(values)
     except ValueError:
         raise PrudentError(f"{name} must be an array of numbers, found {found} with rows of unequal length") from None
-    if array.dtype.kind == "O":  # whole numbers beyond 64 bits, fractions, or anything
-        try:
-            if any(item is None or isinstance(item, str | bytes) for item in array.flat):
-                raise TypeError  # though NumPy has numbers for them
+    if array.dtype.kind == "O" and not any(item is None or isinstance(item, str | bytes) for item in array.flat):
+        with suppress(TypeError, ValueError, OverflowError):  # whole numbers beyond 64 bits, fractions, or anything
             array = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise PrudentError(f"{name} must be an array of numbers, found {found}") from None
     if array.dtype.kind not in REAL:
-        of = "" if not array.ndim else " of text" if array.dtype.kind in "US" else f" of {array.dtype.name}"
+        kind = array.dtype.kind
+        of = "" if not array.ndim or kind == "O" else " of text" if kind in "US" else f" of {array.dtype.name}"
         raise PrudentError(f"{name} must be an array of numbers, found {found}{of}")
     if array.ndim not in dimensions or array.size == 0:
         wanted = " or ".join(map(str, dimensions))
@@ -295,15 +299,6 @@ def _goals(goals: Iterable[int], n_states: int) -> IntArray:
         if isinstance(state, bool) or not isinstance(state, int | np.integer) or not 0 <= state < n_states:
             raise PrudentError(f"goals has {state!r}; it must hold state numbers, from 0 to {n_states - 1}")
     return given.astype(np.int64)
-
-
-def _check_initial(initial: Any, n_states: int) -> None:
-    """Refuse an initial state that is not in the arrays; the goal that discounting adds is not."""
-    for state in initial if isinstance(initial, Mapping) else (initial,):
-        if isinstance(state, bool) or not isinstance(state, int | np.integer):
-            raise PrudentError(f"initial is {initial!r}; it must be the number of a state, or {{number: probability}}")
-        if not 0 <= state < n_states:
-            raise PrudentError(f"the initial state is number {state}; the model has {n_states} states, numbered from 0")
 
 
 def _named(what: str, names: Sequence[Hashable] | None, size: int) -> Sequence[Hashable] | None:

@@ -21,7 +21,7 @@ import numpy as np
 from prudent.errors import PrudentError, as_number, naming, numeral, whole_number
 from prudent.models.build import goal_set
 from prudent.models.estimate import Estimate
-from prudent.models.rows import offsets
+from prudent.models.rows import offsets, starts
 from prudent.models.ssp import SSP
 from prudent.runtime.atomic_files import read_bytes
 
@@ -99,16 +99,25 @@ def from_episodes(
         columns = columns_of(table, wanted)
         columns["cost"] = numbers(columns["cost"], cost, -math.inf)
         if count is None:
-            starts, ends, episodes = _runs(columns)
+            began, ends, episodes = _runs(columns)
             often = [1.0] * len(columns["cost"])
         else:
-            starts, ends, episodes = {}, {}, 0
+            began, ends, episodes = {}, {}, 0
             often = numbers(columns["count"], count, 0.0)
         counts = _counted(columns, often, possible)
-        start = _initial(initial, starts)
+        start = _initial(initial, began)
         _check_goals(counts, ends, goals)
-        model = _model(counts, start, possible, name or (Path(source).name.split(".")[0] if source else "log"), seldom)
-    return Estimate(model, episodes, seldom)
+        model = _model(counts, start, possible, name or (Path(source).name.split(".")[0] if source else "log"))
+    notes = []
+    if few := Estimate(model, episodes, seldom).seldom_seen:
+        some = ", ".join(f"{action!r} in {state!r} ({times:g})" for state, action, times in few[:NAMED])
+        more = f" and {len(few) - NAMED:,} more" if len(few) > NAMED else ""
+        notes.append(f"seen fewer than {seldom} times: {some}{more}; their probabilities are poorly known")
+    if len(start) > 1:
+        notes.append(
+            "the probabilities of the initial states are their frequencies in the log; no interval covers their error"
+        )
+    return Estimate(model.noted(*notes), episodes, seldom)
 
 
 def _runs(columns: dict[str, list[Any]]) -> tuple[dict[Hashable, int], dict[Hashable, Hashable], int]:
@@ -117,11 +126,11 @@ def _runs(columns: dict[str, list[Any]]) -> tuple[dict[Hashable, int], dict[Hash
     Refuse an episode in which a step does not begin where the last one led.
     """
     last: dict[Hashable, tuple[int, Hashable]] = {}
-    starts: dict[Hashable, int] = {}
+    began: dict[Hashable, int] = {}
     rows = zip(columns["episode"], columns["state"], columns["next_state"], strict=True)
     for i, (episode, state, after) in enumerate(rows, 1):
         if episode not in last:
-            starts[state] = starts.get(state, 0) + 1
+            began[state] = began.get(state, 0) + 1
         elif last[episode][1] != state:
             before, led = last[episode]
             raise PrudentError(
@@ -129,7 +138,7 @@ def _runs(columns: dict[str, list[Any]]) -> tuple[dict[Hashable, int], dict[Hash
                 f"begins in state {state!r}; sort its rows, add the missing steps, or leave out the episode"
             )
         last[episode] = i, after
-    return starts, {state: episode for episode, (_, state) in last.items()}, len(last)
+    return began, {state: episode for episode, (_, state) in last.items()}, len(last)
 
 
 def _counted(columns: dict[str, list[Any]], often: list[float], possible: SSP | None) -> Counts:
@@ -155,16 +164,16 @@ def _counted(columns: dict[str, list[Any]], often: list[float], possible: SSP | 
     return counts
 
 
-def _initial(initial: Hashable | None, starts: dict[Hashable, int]) -> dict[Hashable, float]:
+def _initial(initial: Hashable | None, began: dict[Hashable, int]) -> dict[Hashable, float]:
     if initial is not None:
         try:
             return {initial: 1.0}
         except TypeError:
             raise PrudentError(f"initial is {initial!r}; it must be a state, and hashable") from None
-    if not starts:
+    if not began:
         raise PrudentError("initial is missing; counts do not show where runs start: give initial=")
-    total = sum(starts.values())
-    return {state: times / total for state, times in starts.items()}
+    total = sum(began.values())
+    return {state: times / total for state, times in began.items()}
 
 
 def _check_goals(counts: Counts, ends: dict[Hashable, Hashable], goals: Iterable[Hashable] | None) -> None:
@@ -192,45 +201,35 @@ def _check_goals(counts: Counts, ends: dict[Hashable, Hashable], goals: Iterable
                     )
 
 
-def _model(counts: Counts, start: dict[Hashable, float], possible: SSP | None, name: str, seldom: int) -> SSP:
+def _model(counts: Counts, start: dict[Hashable, float], possible: SSP | None, name: str) -> SSP:
     """Return the model in which the probability of each outcome is its frequency."""
-    rows: dict[Hashable, dict[Hashable, dict[tuple[Hashable, float], float]]] = {}
-    for (state, action), outcomes in counts.items():
-        rows.setdefault(state, {})[action] = {to: n for to, n in outcomes.items() if n > 0 or possible is not None}
+    seen = {
+        place: {to: n for to, n in outcomes.items() if n > 0 or possible is not None}
+        for place, outcomes in counts.items()
+    }
+    acting, led_to = [state for state, _ in counts], [to for outcomes in counts.values() for to, _ in outcomes]
+    index = {state: i for i, state in enumerate(dict.fromkeys([*start, *acting, *led_to]))}
+    known = {*acting, *led_to}
     for state in start:
-        if state not in rows and not any(to == state for each in counts.values() for to, _ in each):
+        if state not in known:
             raise PrudentError(f"initial is {state!r}; the log has no such state")
-    states = dict.fromkeys([*start, *rows, *(to for each in counts.values() for to, _ in each)])
-    index = {state: i for i, state in enumerate(states)}
-    actions = [(action, outcomes) for state in states for action, outcomes in rows.get(state, {}).items()]
-    seen = np.array([n for _, outcomes in actions for n in outcomes.values()])
-    weight = seen + (UNSEEN if possible is not None else 0.0)
-    size = [len(outcomes) for _, outcomes in actions]
+    actions = sorted(seen, key=lambda place: index[place[0]])
+    outcomes = [seen[place] for place in actions]
+    size, count = list(map(len, outcomes)), np.array([n for each in outcomes for n in each.values()])
+    weight = count + (UNSEEN if possible is not None else 0.0)
     total = np.add.reduceat(weight, offsets(size)[:-1])
-    few = [(state, action, sum(each.values())) for state in rows for action, each in rows[state].items()]
-    few = sorted((each for each in few if each[2] < seldom), key=lambda each: each[2])
-    notes = []
-    if few:
-        some = ", ".join(f"{action!r} in {state!r} ({times:g})" for state, action, times in few[:NAMED])
-        more = f" and {len(few) - NAMED:,} more" if len(few) > NAMED else ""
-        notes.append(f"seen fewer than {seldom} times: {some}{more}; their probabilities are poorly known")
-    if len(start) > 1:
-        notes.append(
-            "the probabilities of the initial states are their frequencies in the log; no interval covers their error"
-        )
     return SSP(
-        action_start=offsets([len(rows.get(state, {})) for state in states]),
+        action_start=starts(np.array([index[state] for state, _ in actions]), len(index)),
         outcome_start=offsets(size),
         probability=weight / np.repeat(total, size),
-        successor=np.array([index[to] for _, outcomes in actions for to, _ in outcomes], dtype=np.int64),
-        cost=np.array([cost for _, outcomes in actions for _, cost in outcomes]),
+        successor=np.array([index[to] for each in outcomes for to, _ in each], dtype=np.int64),
+        cost=np.array([cost for each in outcomes for _, cost in each]),
         initial_state=np.array([index[state] for state in start]),
         initial_probability=np.array(list(start.values())),
-        state_names=tuple(states),
-        action_names=tuple(action for action, _ in actions),
+        state_names=tuple(index),
+        action_names=[action for _, action in actions],
         name=name,
-        notes=tuple(notes),
-        count=seen,
+        count=count,
     )
 
 
@@ -255,7 +254,14 @@ def columns_of(table: Any, wanted: dict[str, str]) -> dict[str, list[Any]]:
         )
     if lengths == {0}:
         raise PrudentError("it has no rows")
-    _refuse_holes(columns, wanted)
+    for meaning, column in columns.items():
+        for i, value in enumerate(column, 1):
+            try:
+                hash(value)
+            except TypeError:
+                raise PrudentError(f"row {i}: {wanted[meaning]} is {value!r}; names must be hashable") from None
+            if _missing(value):
+                raise PrudentError(f"row {i} has no {wanted[meaning]}; fill it in, or leave out its whole episode")
     return columns
 
 
@@ -307,17 +313,6 @@ def _different(names: Iterable[str]) -> list[str]:
         if head.count(name) > 1:
             raise PrudentError(f"two columns are called {name!r}; names must differ")
     return head
-
-
-def _refuse_holes(columns: dict[str, list[Any]], wanted: dict[str, str]) -> None:
-    for meaning, column in columns.items():
-        for i, value in enumerate(column, 1):
-            try:
-                hash(value)
-            except TypeError:
-                raise PrudentError(f"row {i}: {wanted[meaning]} is {value!r}; names must be hashable") from None
-            if _missing(value):
-                raise PrudentError(f"row {i} has no {wanted[meaning]}; fill it in, or leave out its whole episode")
 
 
 def _missing(value: Any) -> bool:

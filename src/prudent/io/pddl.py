@@ -17,7 +17,7 @@ from itertools import chain, product
 from math import inf
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from prudent.errors import PrudentError, naming, needed
 from prudent.io.untrusted import utf8
@@ -28,8 +28,6 @@ from prudent.runtime.progress import announce_if_long
 
 NAMED = re.compile(r"\([^()]+\)|'[^']+'|\?[\w-]+")
 """What an error of plado may name: an atom, a name in quotes, a variable."""
-
-Answer = TypeVar("Answer")
 
 Fact = tuple[int, tuple[int, ...]]
 Operator = tuple[float, set[Fact], Fact]
@@ -287,7 +285,7 @@ def _parsed(domain: bytes, path: Path, problem: Path) -> tuple[Any, Any]:
     return found, asked
 
 
-def _read(work: Callable[[], Answer], files: Sequence[tuple[Path, str]] = ()) -> Answer:
+def _read(work: Callable[[], Any], files: Sequence[tuple[Path, str]] = ()) -> Any:
     """Return plado's result; raise PrudentError for whatever it cannot read.
 
     Given the texts of files, an error that names something gets the line where it stands.

@@ -7,9 +7,8 @@ A digest can be forged, so it proves nothing.  Reading checks the type and range
 contradict each other, every number of a state or an action against the model, and that the policy reaches a goal.
 """
 
-import json
 import math
-import sys
+from collections.abc import Sequence
 from dataclasses import astuple, fields
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +22,7 @@ from prudent.engine.prepare import prepare
 from prudent.engine.prepared import Prepared, restrict
 from prudent.errors import PrudentError, naming, printable
 from prudent.io.sealed import Tensors, seal, unseal
+from prudent.io.untrusted import checked, shown
 from prudent.methods.objectives import OBJECTIVES, Achieved
 from prudent.methods.registry import METHODS
 from prudent.methods.solution import Nominal
@@ -82,7 +82,7 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
     content, tensors = found
     version = content.get("version")
     if type(version) is not int or version != VERSION:
-        raise PrudentError(f"{path}: is of version {_shown(version)}; this release reads version {VERSION}")
+        raise PrudentError(f"{path}: is of version {shown(version)}; this release reads version {VERSION}")
     try:
         _check_content(content)
         bounds = None
@@ -96,15 +96,16 @@ def parse(raw: bytes, path: Path, model: SSP) -> Plan:
         raise PrudentError(f"{path}: {error}; the file {DAMAGED}") from None
     if content["fingerprint"] != model.fingerprint:
         raise PrudentError(
-            f"{path}: was made for another model, {_shown(content['model'])}, not for {model!r}; solve this one, or "
-            "make the model with the parameters and options of the plan; read a PRISM, JANI, DRN or UMB file with the "
-            "same property= (--property), constants= (--const) and initial= (--initial)"
+            f"{path}: was made for another model, {printable(content['model'], 60)}, not for {model!r}; solve this "
+            "one, or make the model with the parameters and options of the plan; read a PRISM, JANI, DRN or UMB file "
+            "with the same property= (--property), constants= (--const) and initial= (--initial)"
         )
     with naming(path):
         prepared = prepare(model, float(content["step"]), Limits.of(None, None))
     if content["prepared"] != _prepared_digest(prepared, prepared.n_states) or content["step"] != prepared.scale.step:
         raise PrudentError(
-            f"{path}: was made by prudent {_shown(content['prudent'])}, which prepares models differently; solve again"
+            f"{path}: was made by prudent {printable(content['prudent'], 60)}, which prepares models differently; "
+            "solve again"
         )
     try:
         policy = _policy(kind, prepared, tensors, content["objective"])
@@ -140,18 +141,15 @@ def _check_content(content: dict[str, Any]) -> None:
     whole = isinstance(counts, list) and all(type(count) is int and count >= 0 for count in counts)
     if not whole or not len(fields(Exploration)) - 1 <= len(counts) <= len(fields(Exploration)):  # one is recent
         raise PrudentError("explored must be the list of the counts of a search")
-    if "nominal" in content and not (
-        isinstance(content["nominal"], list)
-        and len(content["nominal"]) == 3
-        and all(isinstance(value, float) or value in NUMBERS["cvar"] for value in content["nominal"])
-    ):
-        raise PrudentError("nominal must be a list of three numbers")
+    if "nominal" in content:
+        nominal = [from_json(each, "nominal", NUMBERS["cvar"]) for each in checked(content["nominal"], list, "nominal")]
+        if len(nominal) != len(fields(Nominal)):
+            raise PrudentError("nominal must be a list of three numbers")
     for name in TEXTS:
-        if not isinstance(content[name], str):
-            raise PrudentError(f"{name} is {_shown(content[name])}; it must be a string")
+        checked(content[name], str, name)
     for name, known in (("method", METHODS), ("status", STATUS), ("device", DEVICES)):
         if content[name] not in known:
-            raise PrudentError(f"{name} is {_shown(content[name])!r}; it must be one of {', '.join(known)}")
+            raise PrudentError(f"{name} is {printable(content[name], 60)!r}; it must be one of {', '.join(known)}")
     notes = content["notes"]
     if not isinstance(notes, list) or not all(isinstance(note, str) and note.isprintable() for note in notes):
         raise PrudentError("notes must be a list of printable strings")
@@ -164,17 +162,10 @@ def _check_content(content: dict[str, Any]) -> None:
         and all(isinstance(x, float) and math.isfinite(x) for x in (about[1:4] if about[4] is None else about[1:]))
     ):
         raise PrudentError("objective is not valid")
-    for name, odd in NUMBERS.items():
-        value = content[name]
-        if isinstance(value, str) and value in odd:
-            continue
-        # A whole number may be too large for a float.
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-            raise PrudentError(f"{name} is {_shown(value)}, which is not a valid number")
-    if not (0 < content["alpha"] <= 1 and content["step"] > 0 and content["seconds"] >= 0):
+    value = {name: from_json(content[name], name, texts) for name, texts in NUMBERS.items()}
+    if not (0 < value["alpha"] <= 1 and value["step"] > 0 and value["seconds"] >= 0):
         raise PrudentError("alpha must be above 0 and at most 1, step above 0, and seconds at least 0")
     # Bounds must not contradict each other or the plan's own numbers, which may differ by rounding errors.
-    value = {name: float(content[name]) for name in NUMBERS}
     ordered = [("lower", "upper"), ("lower", "cvar"), ("expected_lower", "expected")]
     if content["objective"] is None and value["max_cvar"] == math.inf:  # else its CVaR need not be the lowest
         ordered.append(("cvar", "upper"))
@@ -216,13 +207,6 @@ def _policy(
     return policy
 
 
-def _shown(value: Any) -> str:
-    """Return a value as a message shows it: short, and in characters that any terminal can print."""
-    if isinstance(value, str):
-        return printable(value, 60)
-    return json.dumps(value)[:60] if isinstance(value, int | float) else f"a {type(value).__name__}"
-
-
 def _small(table: NDArray[Any]) -> NDArray[Any]:
     """Return whole numbers in the smallest type that holds them."""
     if table.dtype.kind != "i":
@@ -243,3 +227,14 @@ def _prepared_digest(prepared: Prepared, n_states: int) -> str:
 def in_json(value: Any) -> Any:
     """Return a value for JSON: infinities and nan, which JSON does not have, as text that float() reads."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def from_json(value: Any, name: str, texts: Sequence[str]) -> float:
+    """Return a number from JSON, which may be given as one of some texts if it is not finite."""
+    if isinstance(value, str) and value in texts:
+        return float(value)
+    wanted = " or ".join(["a finite number", *(f'"{text}"' for text in texts)])
+    number = checked(value, float, name, wanted)
+    if not math.isfinite(number):
+        raise PrudentError(f"{name} is {shown(value)}; it must be {wanted}")
+    return float(number)

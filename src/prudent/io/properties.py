@@ -50,7 +50,6 @@ RULES = {
 }
 """Each rule with what it means."""
 
-
 REFERENCE = re.compile(r'([^"\[\]?]+\.(?:props|pctl|prctl))(?::(.*))?', re.IGNORECASE | re.DOTALL)
 """The path of a file of properties, then the name of one; no property reads like that."""
 

@@ -6,7 +6,6 @@ not have are kept as text: ``"inf"``, ``"-inf"``, ``"nan"``.
 """
 
 import json
-import math
 import re
 from collections.abc import Sequence
 from os import PathLike
@@ -14,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from prudent.errors import PrudentError, naming
-from prudent.io.plan import NUMBERS, in_json
-from prudent.io.untrusted import checked, document, shown, utf8
+from prudent.io.plan import NUMBERS, from_json, in_json
+from prudent.io.untrusted import checked, document, utf8
 from prudent.results.study import FIELDS, Row
 from prudent.runtime.atomic_files import append_bytes, check_place, read_bytes, write_bytes
 from prudent.runtime.tables import plain
@@ -96,23 +95,12 @@ def _row(line: str, at: str, parameters: Sequence[str]) -> Row:
             if kind == "texts":
                 row[name] = tuple(checked(text, str, name) for text in checked(value, list, name))
             elif kind == "number" and value is not None:
-                row[name] = _number(value, name, NUMBERS[name])
+                row[name] = from_json(value, name, NUMBERS[name])
             elif value is not None:
                 row[name] = checked(value, {"text": str, "count": int}[kind], name)
         for name in parameters:
             if isinstance(row[name], float):
-                _number(row[name], name, NUMBERS["cvar"])
+                from_json(row[name], name, NUMBERS["cvar"])
         if row["error"] is None and None in (row[name] for name, kind in FIELDS.items() if name != "error"):
             raise PrudentError("has neither all its numbers nor an error")
         return row
-
-
-def _number(value: Any, name: str, texts: Sequence[str]) -> float:
-    """Return a number, which may be given as one of some texts if it is not finite."""
-    if isinstance(value, str) and value in texts:
-        return float(value)
-    wanted = " or ".join(["a finite number", *(f'"{text}"' for text in texts)])
-    number = checked(value, float, name, wanted)
-    if not math.isfinite(number):
-        raise PrudentError(f"{name} is {shown(value)}; it must be {wanted}")
-    return float(number)

@@ -11,7 +11,7 @@ import numpy as np
 
 from prudent.errors import PrudentError, as_number, whole_number
 from prudent.models.graph import leading
-from prudent.models.rows import BoolArray, IntArray, by_state, offsets, ranges
+from prudent.models.rows import BoolArray, FloatArray, IntArray, by_state, offsets, ranges
 from prudent.models.ssp import SSP, check_model, fresh_name
 
 STUCK, LATE = "stuck", "late"
@@ -118,33 +118,26 @@ def _unrolled(model: SSP, horizon: int, price: float) -> SSP:
     goals = np.flatnonzero(model.is_goal)
     states, actions = model.names
     names: list[Hashable] = [*(states[s] for s in goals.tolist()), fresh_name(LATE, states)]
-    late = len(goals)
-    fixed = np.full(model.n_states, -1)
-    fixed[goals] = np.arange(len(goals))
-    here = np.unique(model.initial_state)
-    here = here[fixed[here] < 0]
-    number = fixed.copy()  # the new number of each state at the current step
+    ends = np.full(model.n_states, len(goals))  # the new number of each state in which a run ends: a goal, or late
+    ends[goals] = np.arange(len(goals))
+    here, number = np.setdiff1d(model.initial_state, goals), ends.copy()
     number[here] = len(names) + np.arange(len(here))
     first = number[model.initial_state]
-    action_count: list[IntArray] = [np.zeros(len(names), dtype=np.int64)]
-    used: list[IntArray] = []
-    targets, prices = [], []
+    used, targets, prices = list[IntArray](), list[IntArray](), list[FloatArray]()
+    action_count = [np.zeros(len(names), dtype=np.int64)]
     for taken in range(horizon):
         names += [(states[s], taken) for s in here.tolist()]
         action = ranges(model.action_start, here)
         outcome = ranges(model.outcome_start, action)
-        after = model.successor[outcome]
-        last = taken == horizon - 1
-        here_next = np.unique(after[(fixed[after] < 0) & (model.probability[outcome] > 0)])
-        number = fixed.copy()
-        number[here_next] = late if last else len(names) + np.arange(len(here_next))
-        # An outcome of probability 0 may lead to a state without a number; its successor does not matter.
-        target = np.where(number[after] < 0, late, number[after])
+        after, last = model.successor[outcome], taken == horizon - 1
+        going_on, number = ~model.is_goal[after], ends.copy()
         action_count.append(np.diff(model.action_start)[here])
+        if not last:  # an outcome of probability 0 may lead to another state; its successor does not matter
+            here = np.unique(after[going_on & (model.probability[outcome] > 0)])
+            number[here] = len(names) + np.arange(len(here))
         used.append(action)
-        targets.append(target)
-        prices.append(model.cost[outcome] + np.where(last & (fixed[after] < 0), price, 0.0))
-        here = here_next
+        targets.append(number[after])
+        prices.append(model.cost[outcome] + np.where(going_on & last, price, 0.0))
     played = np.concatenate(used)
     outcome, counted = ranges(model.outcome_start, played), model.count is not None
     return SSP(

@@ -264,9 +264,8 @@ class PartialModel:
         )
 
     def _number(self, state: Hashable) -> int:
-        found = self._index.get(state)
-        if found is None:
-            found = self._index[state] = len(self.states)
+        found = self._index.setdefault(state, len(self.states))
+        if found == len(self.states):
             self.states.append(state)
         return found
 
@@ -275,13 +274,13 @@ def as_function(model: SSP) -> tuple[dict[Hashable, float], Successors]:
     """Return a model's start and its successor function, so that it can be explored like any other."""
 
     def actions(state: Hashable) -> dict[Hashable, list[tuple[float, Hashable, float]]]:
-        number, options = model.index(state), dict[Hashable, list[tuple[float, Hashable, float]]]()
-        for action in model.actions(number):
-            row = slice(*model.outcome_start[action : action + 2])
-            target = [model.state(s) for s in model.successor[row].tolist()]
-            chance, cost = model.probability[row].tolist(), model.cost[row].tolist()
-            options[model.action(action)] = list(zip(chance, target, cost, strict=True))
-        return options
+        return {
+            model.action(a): [
+                (model.probability[o].item(), model.state(model.successor[o]), model.cost[o].item())
+                for o in model.outcomes(a)
+            ]
+            for a in model.actions(model.index(state))
+        }
 
     first = [model.state(s) for s in model.initial_state.tolist()]
     return dict(zip(first, model.initial_probability.tolist(), strict=True)), actions

@@ -9,11 +9,8 @@ import numpy as np
 from prudent.errors import PrudentError, printable
 from prudent.models.intervals import Intervals, clopper_pearson
 from prudent.models.rows import FloatArray
-from prudent.models.ssp import SSP
+from prudent.models.ssp import SHOWN, SSP
 from prudent.runtime.tables import Numbers, Table
-
-SHOWN = 20
-"""The most actions to list."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -127,7 +127,13 @@ class _Events:
         if allowed is not None:
             mask = _given("allowed", allowed, "iub", "an array of bool")
             self.allowed = self._grid("allowed", mask, states + actions)
-        self.is_goal = self._goals(goals)
+        self.is_goal = np.zeros(self.n_states, dtype=bool)
+        if isinstance(goals, np.ndarray) and goals.dtype == bool:
+            self.is_goal[:] = self._grid("goals", goals, self.states).ravel()
+        elif goals is not None:
+            if not isinstance(goals, Iterable):
+                raise PrudentError(f"goals is {goals!r}; it must be a collection of states, or a mask of all states")
+            self.is_goal[[self.number(state, "goals") for state in goals]] = True
         chance = _given("chances", chances, "iufb", "an array with the probability of each event").astype(np.float64)
         if chance.ndim == 0 or chance.size == 0:
             raise PrudentError(f"chances is {chances!r}; it must be an array with the probability of each event")
@@ -150,16 +156,6 @@ class _Events:
                 f"{what} has the shape {values.shape}{before}; it must have the shape {shape}, or broadcast to it"
             ) from None
 
-    def _goals(self, goals: Iterable[Any] | BoolArray | None) -> BoolArray:
-        mask = np.zeros(self.n_states, dtype=bool)
-        if isinstance(goals, np.ndarray) and goals.dtype == bool:
-            mask[:] = self._grid("goals", goals, self.states).ravel()
-        elif goals is not None:
-            if not isinstance(goals, Iterable):
-                raise PrudentError(f"goals is {goals!r}; it must be a collection of states, or a mask of all states")
-            mask[[self.number(state, "goals") for state in goals]] = True
-        return mask
-
     def number(self, state: Any, what: str) -> int:
         """Return a state's number in the grid."""
         parts = state if isinstance(state, tuple) else (state,)
@@ -179,11 +175,14 @@ class _Events:
         met = np.zeros(self.n_states + 1, dtype=bool)
         met[first] = True
         here, rows, count = np.unique(np.array(first)), [NONE], len(first)
+        each = self.n_actions * -(-len(self.event) // (len(self.event_start) - 1))  # outcomes of a state, about
+        at_once = max(AT_ONCE // max(each, 1), 1)
         with Progress(f"exploring {name}", unit="states") as progress:
             while len(here):
                 new = [np.zeros(0, dtype=np.int64)]
-                for few in self._few(here[~self.is_goal[here]]):
-                    rows.append(self._rows(few))
+                acting = here[~self.is_goal[here]]
+                for begin in range(0, len(acting), at_once):
+                    rows.append(self._rows(acting[begin : begin + at_once]))
                     found = rows[-1].successor[~met[rows[-1].successor]]
                     new.append(np.unique(found))
                     met[found] = True
@@ -192,12 +191,6 @@ class _Events:
                 here = np.sort(np.concatenate(new))
                 here = here[here < self.n_states]
         return rows, met
-
-    def _few(self, state: IntArray) -> Iterable[IntArray]:
-        """Yield states in groups with about this many outcomes."""
-        each = self.n_actions * -(-len(self.event) // (len(self.event_start) - 1))
-        size = max(AT_ONCE // max(each, 1), 1)
-        return (state[begin : begin + size] for begin in range(0, len(state), size))
 
     def _rows(self, state: IntArray) -> _Expanded:
         """Return the actions and outcomes of some states."""
@@ -213,18 +206,17 @@ class _Events:
         what = tuple(np.repeat(part, size) for part in np.unravel_index(action, self.actions))
         for part in (*who, *what, event):
             part.flags.writeable = False  # messages name the states and actions in these arrays
-        answer = self._answer(who, what, event)
-        successor, cost = self._checked(answer, who, what, event)
+        successor, cost = self._after(who, what, event)
         kept, successor, cost, probability = merge_outcomes(
             np.repeat(np.arange(len(action)), size), successor, cost, probability
         )
         count = size if len(kept) == len(event) else np.bincount(kept, minlength=len(action))
         return _Expanded(state, np.bincount(place, minlength=len(state)), action, count, successor, cost, probability)
 
-    def _answer(self, who: Parts, what: Parts, event: IntArray) -> Any:
-        """Return the results of the step function; reject one that changes its arguments."""
+    def _after(self, who: Parts, what: Parts, event: IntArray) -> tuple[IntArray, FloatArray]:
+        """Return the successors' numbers and the costs, as the step function gives them."""
         try:
-            return self.step(who if len(who) > 1 else who[0], what if len(what) > 1 else what[0], event)
+            answer = self.step(_name(who), _name(what), event)
         except ValueError as error:
             if "read-only" not in str(error):
                 raise
@@ -232,9 +224,6 @@ class _Events:
                 f"step changes its arguments, which are read-only ({error}); change a copy, for example with "
                 "state = state + 1 instead of state += 1"
             ) from error
-
-    def _checked(self, answer: Any, who: Parts, what: Parts, event: IntArray) -> tuple[IntArray, FloatArray]:
-        """Return the successors' numbers and the costs from the results of the step function."""
         if not isinstance(answer, tuple) or len(answer) not in (2, 3):
             raise PrudentError(
                 f"step returned {type(answer).__name__!r}; it must return the tuple (next_state, cost) or "
@@ -254,21 +243,18 @@ class _Events:
             whole = value.dtype.kind in "iub" or (value == np.floor(value)).all()
             if not (whole and value.min(initial=0) >= 0 and value.max(initial=0) < size):
                 good = (value >= 0) & (value < size) & (value == np.floor(value))
-                self._refuse(parts, who, what, event, int(np.argmin(np.broadcast_to(good, n))))
+                odd = int(np.argmin(np.broadcast_to(good, n)))
+                to = _name(tuple(np.broadcast_to(part, n)[odd].item() for part in parts))
+                state, action = (_name(tuple(part[odd].item() for part in place)) for place in (who, what))
+                raise PrudentError(
+                    f"step({state!r}, {action!r}, {event[odd]}) leads to {to!r}; "
+                    f"next states must be whole numbers of at least 0 and below {self.states}"
+                )
             successor *= size
             successor += value.astype(np.int64, copy=False)
         if some_end:
             successor[np.broadcast_to(ends, n)] = self.n_states
         return successor, np.broadcast_to(cost.astype(np.float64, copy=False), n)
-
-    def _refuse(self, after: list[NDArray[Any]], who: Parts, what: Parts, event: IntArray, odd: int) -> None:
-        """Reject a next state outside the grid."""
-        found = (np.broadcast_to(part, len(event)) for part in after)
-        state, action, to = (_name(tuple(part[odd].item() for part in parts)) for parts in (who, what, found))
-        raise PrudentError(
-            f"step({state!r}, {action!r}, {event[odd]}) leads to {to!r}; "
-            f"next states must be whole numbers of at least 0 and below {self.states}"
-        )
 
     def model(
         self,
@@ -285,7 +271,10 @@ class _Events:
         number = np.cumsum(met) - 1
         for part in rows:
             part.successor[:] = number[part.successor]
-        state, action_count, action, outcome_count, successor, cost, probability = _joined(rows)
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        rows.clear()  # so that each array is released as soon as it is copied
+        joined = (np.concatenate(columns.pop(0)) for _ in _Expanded._fields)
+        state, action_count, action, outcome_count, successor, cost, probability = joined
         state_of = np.repeat(number[state], action_count)
         action_start, outcome_start = starts(state_of, len(names)), offsets(outcome_count)
         if (state[1:] < state[:-1]).any():
@@ -340,18 +329,8 @@ def _array(what: str, values: Any, n: int) -> NDArray[Any]:
     return array
 
 
-def _joined(rows: list[_Expanded]) -> _Expanded:
-    """Return all rows as one; the given rows are released as they are copied."""
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    rows.clear()
-    joined = []
-    while columns:
-        joined.append(np.concatenate(columns.pop(0)))
-    return _Expanded(*joined)
-
-
-def _name(parts: tuple[Any, ...]) -> Hashable:
-    """Return a state or an action as users write it."""
+def _name(parts: tuple[Any, ...]) -> Any:
+    """Return states or actions as users write them."""
     return parts if len(parts) > 1 else parts[0]
 
 

@@ -172,7 +172,8 @@ def ordered_blocks(arc_start: IntArray, target: IntArray, start: int = -1, threa
         return Order((block_start, state, block_of))
     layer = np.empty(len(block_of), dtype=np.int64)
     longest_ahead(state, arc_start, target, layer)
-    return _by_layer(layer, known, arc_start)
+    layer_start = starts(layer[known], int(layer[known].max()) + 1)
+    return _layered(known[sorted_by(layer[known], layer_start)], layer_start, arc_start)
 
 
 def _layered(state: IntArray, layer_start: IntArray, arc_start: IntArray) -> Order:
@@ -186,12 +187,6 @@ def _layered(state: IntArray, layer_start: IntArray, arc_start: IntArray) -> Ord
     block_of = np.full(len(arc_start) - 1, -1)
     block_of[state] = np.arange(n)
     return Order((np.arange(n + 1), state, block_of), np.append(part, n), after)
-
-
-def _by_layer(layer: IntArray, known: IntArray, arc_start: IntArray) -> Order:
-    """Return the order of known states by their layers."""
-    layer_start = starts(layer[known], int(layer[known].max()) + 1)
-    return _layered(known[sorted_by(layer[known], layer_start)], layer_start, arc_start)
 
 
 def _by_number(arc_start: IntArray, target: IntArray, start: int, threads: int) -> Order | None:
@@ -272,9 +267,8 @@ def end_components(
     inside, action_of = candidate.copy(), owner(outcome_start)
     # A few passes find most actions that cannot be inside one, at far less cost than components.
     among_themselves(starts(action_state, n_states), outcome_start, successor, inside, False, TURNS)
-    while True:
-        if not inside.any():
-            return np.full(n_states, -1, dtype=np.int64), inside
+    component = np.full(n_states, -1, dtype=np.int64)
+    while inside.any():
         kept = inside[action_of]
         arcs = action_state[action_of[kept]], successor[kept]
         matrix = csr_array((np.ones(kept.sum(), dtype=np.int32), arcs), shape=(n_states, n_states))
@@ -282,11 +276,11 @@ def end_components(
         leaves = label[action_state[action_of]] != label[successor]
         dropped = inside & (np.bincount(action_of, weights=leaves, minlength=len(inside)) > 0)
         if not dropped.any():
+            members = np.unique(
+                action_state[inside]
+            )  # a member must lead back to the others, so it has an inner action
+            _, component[members] = np.unique(label[members], return_inverse=True)
             break
         inside &= ~dropped
         staying(action_state, action_of, *entering(successor, n_states), np.zeros(n_states, dtype=bool), inside)
-    component = np.full(n_states, -1, dtype=np.int64)
-    members = np.unique(action_state[inside])
-    _, component[members] = np.unique(label[members], return_inverse=True)
-    # Members are exactly the states with inner actions: a member must lead back to the others.
     return component, inside

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from prudent.errors import PrudentError, as_number
-from prudent.models.rows import BoolArray, FloatArray, owner, ranges, read_only, row_of
-from prudent.models.ssp import SSP
+from prudent.models.rows import BoolArray, FloatArray, owner, ranges, row_of
+from prudent.models.ssp import SSP, frozen
 
 NEAR = 1e-9
 """The rounding error allowed in sums of bounds, and between the bounds and the model's own probabilities."""
@@ -53,15 +53,7 @@ class Intervals:
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            try:
-                given = np.array(getattr(self, name), dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise PrudentError(f"{name} must be an array of numbers: {error}") from None
-            if given.ndim != 1:
-                raise PrudentError(
-                    f"{name} has {given.ndim} dimensions; it must have one, with an entry for each outcome"
-                )
-            object.__setattr__(self, name, read_only(given))
+            object.__setattr__(self, name, frozen(getattr(self, name), np.float64, name))
         if len(self.low) != len(self.high):
             raise PrudentError(
                 f"low has {len(self.low)} entries, high has {len(self.high)}; give one of each per outcome"
@@ -86,26 +78,16 @@ class Intervals:
                 "give bounds in the order of model.probability"
             )
         p, low, high = model.probability, self.low, self.high
-        _refuse(
-            model,
-            ~((low >= 0) & (low <= high) & (high <= 1 + NEAR)),
-            self,
-            "both must lie between 0 and 1, with low <= high",
-        )
-        outside = (p < low - NEAR) | (p > high + NEAR)
-        _refuse(model, outside, self, "the model's own probability, {p:.12g}, must lie between them")
-        _refuse(model, (p == 0) & (high > 0), self, "an outcome with high above 0 needs a probability above 0")
-        low, high = np.minimum(low, p), np.minimum(np.maximum(high, p), 1.0)
-        return Intervals(low, high)
-
-
-def _refuse(model: SSP, wrong: BoolArray, given: Intervals, why: str) -> None:
-    """Reject the first of the wrong intervals."""
-    if wrong.any():
-        o = int(np.flatnonzero(wrong)[0])
-        place = f"{model.place(row_of(model.outcome_start, o))}, to state {model.state(int(model.successor[o]))!r}"
-        bounds = f"low {given.low[o]:.12g}, high {given.high[o]:.12g}"
-        raise PrudentError(f"uncertainty: {place}: {bounds}; {why.format(p=model.probability[o])}")
+        for wrong, why in (
+            (~((low >= 0) & (low <= high) & (high <= 1 + NEAR)), "both must lie between 0 and 1, with low <= high"),
+            ((p < low - NEAR) | (p > high + NEAR), "the model's own probability, {p:.12g}, must lie between them"),
+            ((p == 0) & (high > 0), "an outcome with high above 0 needs a probability above 0"),
+        ):
+            for o in np.flatnonzero(wrong)[:1]:
+                place = f"{model.place(row_of(model.outcome_start, o))}, to state {model.state(model.successor[o])!r}"
+                bounds = f"low {low[o]:.12g}, high {high[o]:.12g}"
+                raise PrudentError(f"uncertainty: {place}: {bounds}; {why.format(p=p[o])}")
+        return Intervals(np.minimum(low, p), np.minimum(np.maximum(high, p), 1.0))
 
 
 def clopper_pearson(count: ArrayLike, model: SSP, confidence: float = 0.95) -> Intervals:
@@ -133,7 +115,7 @@ def clopper_pearson(count: ArrayLike, model: SSP, confidence: float = 0.95) -> I
     return Intervals(np.minimum(low.clip(0), model.probability), np.maximum(high.clip(None, 1), model.probability))
 
 
-def intervals_of(model: SSP, uncertainty: Any, device: str = "cpu") -> Intervals | None:
+def intervals_of(model: SSP, uncertainty: Any, device: str) -> Intervals | None:
     """Return the set of models that a user means, if any: given, the model's own, or from its counts (internal)."""
     if uncertainty is None:
         return None

@@ -64,7 +64,16 @@ def merge_outcomes(
     action: IntArray, successor: IntArray, cost: FloatArray, probability: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
     """Add up the probabilities of outcomes with equal action, successor and cost; return outcomes in this order."""
-    order, new = _sorted_by(action, successor, cost)
+    low, high = float(cost.min(initial=0.0)), float(cost.max(initial=0.0))
+    n_successors, n_costs, keys = int(successor.max(initial=0)) + 1, high - low + 1, [action, successor, cost]
+    if (int(action.max(initial=0)) + 1) * n_successors * n_costs < 2**62 and (cost == np.rint(cost)).all():
+        # One key is enough if costs are small whole numbers.
+        keys = [(action * n_successors + successor) * int(n_costs) + (cost - low).astype(np.int64)]
+    order, new = np.lexsort(keys[::-1]), np.zeros(len(action), dtype=bool)
+    new[:1] = True  # whether an outcome differs from the one before it
+    for key in keys:
+        ordered = key[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
     action, successor, cost, probability = action[order], successor[order], cost[order], probability[order]
     # Invalid probabilities are not added up, so that the model rejects them.
     if new.all() or not (probability.min() >= 0 and probability.max() <= MOST_LIKELY):
@@ -73,29 +82,8 @@ def merge_outcomes(
     return action[first], successor[first], cost[first], np.add.reduceat(probability, first)
 
 
-def _sorted_by(action: IntArray, successor: IntArray, cost: FloatArray) -> tuple[IntArray, BoolArray]:
-    """Return the order by action, then successor, then cost, and where in that order one of them changes.
-
-    One key is enough if costs are small whole numbers.
-    """
-    low, high = float(cost.min(initial=0.0)), float(cost.max(initial=0.0))
-    n_successors, n_costs, keys = int(successor.max(initial=0)) + 1, high - low + 1, [action, successor, cost]
-    if (int(action.max(initial=0)) + 1) * n_successors * n_costs < 2**62 and (cost == np.rint(cost)).all():
-        keys = [(action * n_successors + successor) * int(n_costs) + (cost - low).astype(np.int64)]
-    order, new = np.lexsort(keys[::-1]), np.zeros(len(action), dtype=bool)
-    new[:1] = True
-    for key in keys:
-        ordered = key[order]
-        new[1:] |= ordered[1:] != ordered[:-1]
-    return order, new
-
-
 class Rows:
-    """A model in compressed rows: the actions of a state, and the outcomes of an action, have consecutive numbers.
-
-    The actions of state ``s`` are ``action_start[s]:action_start[s + 1]``, the outcomes of action ``a`` are
-    ``outcome_start[a]:outcome_start[a + 1]``.
-    """
+    """A model in compressed rows, numbered as :class:`~prudent.SSP` says."""
 
     action_start: IntArray  # (n_states + 1,)
     outcome_start: IntArray  # (n_actions + 1,)

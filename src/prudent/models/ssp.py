@@ -82,9 +82,9 @@ class SSP(Rows):
     def __post_init__(self) -> None:
         for item in fields(self)[:7]:
             kind = np.float64 if item.type is FloatArray else np.int64
-            object.__setattr__(self, item.name, _frozen(getattr(self, item.name), kind, item.name))
+            object.__setattr__(self, item.name, frozen(getattr(self, item.name), kind, item.name))
         if self.count is not None:
-            object.__setattr__(self, "count", _frozen(self.count, np.float64, "count"))
+            object.__setattr__(self, "count", frozen(self.count, np.float64, "count"))
         for names in ("state_names", "action_names"):
             given = getattr(self, names)
             if given is not None and not isinstance(given, range):
@@ -214,12 +214,9 @@ class SSP(Rows):
         (3, True)
         """
         try:
-            found = self._state_index.get(state)
-        except TypeError:
-            found = None
-        if found is None:
-            raise PrudentError(f"state {state!r} is not a state of {self.name}; {self._nearby(state)}")
-        return found
+            return self._state_index[state]
+        except (KeyError, TypeError):
+            raise PrudentError(f"state {state!r} is not a state of {self.name}; {self._nearby(state)}") from None
 
     def _nearby(self, state: object) -> str:
         """Return a hint for a name that no state has: the name that is probably meant, or an example of a name."""
@@ -297,7 +294,8 @@ class SSP(Rows):
         return f"<SSP {self.name}: {self.n_states:,} states, {self.n_actions:,} actions, {self.n_outcomes:,} outcomes>"
 
 
-def _frozen(values: Any, kind: Any, name: str) -> NDArray[Any]:
+def frozen(values: Any, kind: Any, name: str) -> NDArray[Any]:
+    """Return an argument as an array that cannot be written to: a copy, unless it already is one (internal)."""
     try:
         given = np.asarray(values)
         if given.dtype.kind not in "iufb":
@@ -320,11 +318,10 @@ def _normalised(probability: FloatArray, start: IntArray) -> tuple[FloatArray, f
     total = np.add.reduceat(probability, start[:-1]) if len(size) else np.empty(0)
     off = np.abs(total - 1)
     total[off <= size * np.finfo(float).eps] = 1.0
-    if (total == 1.0).all():
-        return probability, float(off.max(initial=0.0))
-    scaled = probability / np.repeat(total, size)
-    scaled.flags.writeable = False
-    return scaled, float(off.max(initial=0.0))
+    if not (total == 1.0).all():
+        probability = probability / np.repeat(total, size)
+        probability.flags.writeable = False
+    return probability, float(off.max(initial=0.0))
 
 
 def _structure_problems(model: SSP) -> Iterator[str]:

@@ -34,9 +34,8 @@ class EnvAgent:
 
     def __init__(self, policy: BudgetPolicy, rule: CostRule, plays: bool, seed: Sequence[int]) -> None:
         self._policy, self._model, self._rule, self._seed = policy, policy.prepared.model, rule, list(seed)
-        self._number: dict[Hashable, int] | None = None  # of each action's name, if the environment plays the model
-        if plays:
-            self._number = {name: i for i, name in enumerate(action_names(self._model))}
+        # The number of each action's name, if the environment plays the model.
+        self._number = {name: i for i, name in enumerate(action_names(self._model))} if plays else None
         self._agent: Agent | None = None
         self._observation: Any = None
         self._runs = self._taken = 0
@@ -293,19 +292,17 @@ def gymnasium_agent(plan: Plan | BudgetPolicy, env: Any, *, cost: CostRule | Non
 def _rule(model: SSP, played: str | None, cost: CostRule | None) -> CostRule:
     """Return how rewards become costs, for an environment that plays a model, of this fingerprint, or is unknown."""
     rule: CostRule | None = None if cost is None else check_rule(cost, or_function=True)
-    own: CostRule
+    own, why = rule, ""
     if played == model.fingerprint:
         own, why = "negative reward", "env plays the plan's model, where rewards are minus costs"
     elif isinstance(model, GymnasiumModel):
         own, why = model.rule, f"the plan's model was made with {model.rule!r}"
     elif played is not None:
         raise PrudentError(f"env plays another model than {model!r}, the model of the plan; solve the model of env")
-    elif rule is None:
+    if own is None:
         raise PrudentError(
             f"{model!r} does not define how rewards become costs; make it with prudent.from_gymnasium, or give cost="
         )
-    else:
-        return rule
     if rule is not None and rule != own:
         raise PrudentError(f"cost is {cost!r}, but {why}; leave it out")
     return own

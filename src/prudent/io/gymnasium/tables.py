@@ -8,9 +8,9 @@ import numpy as np
 
 from prudent.errors import PrudentError
 from prudent.io.properties import CostRule, check_rule, cost_of
-from prudent.models.amend import amend
+from prudent.models.amend import LATE, amend
 from prudent.models.build import build
-from prudent.models.ssp import SSP
+from prudent.models.ssp import SSP, fresh_name
 
 MODEL = "prudent_model"
 """The key of an environment's metadata that holds the fingerprint of the model it plays."""
@@ -132,27 +132,27 @@ def from_gymnasium(
         }
 
     model = build(first, actions, name=title, max_states=len(table) + len(ends))
-    late = None
     if horizon is True and limit is None:
         raise PrudentError(f"horizon is True, but {title} has no TimeLimit; give the number of actions")
     if isinstance(horizon, bool):
         horizon = limit if horizon else None
     if horizon is None and horizon_cost != 0:
         raise PrudentError("horizon_cost is the cost of a run that the horizon ends; give horizon= with it")
+    late = None
     if horizon is not None:
-        before = {model.state(int(s)) for s in np.flatnonzero(model.is_goal)}
+        late = fresh_name(LATE, model.names[0])
         model = amend(model, horizon=horizon, horizon_cost=horizon_cost)
-        (late,) = {model.state(int(s)) for s in np.flatnonzero(model.is_goal)} - before
     given = {item.name: getattr(model, item.name) for item in fields(SSP) if item.init}
+    if limit is not None and (horizon is None or horizon > limit):
+        without = "has no limit" if horizon is None else f"ends them after {horizon:,}"
+        note = (
+            f"{title} ends every run after {limit:,} actions, by its TimeLimit, and this model {without}: runs in the "
+            "environment may have another CVaR and another expected cost; horizon=True includes the TimeLimit"
+        )
+        given["notes"] = (*model.notes, note)
     found = GymnasiumModel(**given, rule=rule, horizon=horizon, horizon_cost=float(horizon_cost), late=late, both=both)
     object.__setattr__(found, "deviation", model.deviation)  # of the table's own numbers, before they were normalised
-    if limit is None or (horizon is not None and horizon <= limit):
-        return found
-    without = "has no limit" if horizon is None else f"ends them after {horizon:,}"
-    return found.noted(
-        f"{title} ends every run after {limit:,} actions, by its TimeLimit, and this model {without}: runs in the "
-        "environment may have another CVaR and another expected cost; horizon=True includes the TimeLimit"
-    )
+    return found
 
 
 def _looked_through(env: Any) -> tuple[Any, int | None]:

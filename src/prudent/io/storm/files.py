@@ -37,7 +37,6 @@ HEAD, DIGITS = 2**16, 18
 SET, NAMED = re.compile(r"\b(\w++)\s*+'\s*+="), re.compile(r"\b(\w++)\s*+:")
 """The variable that an update sets, and what may be the declaration of one."""
 
-
 ODD = re.compile(r"[^\w.+-]")
 """Characters that an action's name may not have in DRN, where blanks and brackets end it."""
 

@@ -11,9 +11,7 @@ from prudent.errors import PrudentError, printable
 from prudent.io.properties import COST, GOAL, referred
 from prudent.io.storm.constants import WORD, value_of
 from prudent.io.storm.model import OVERLAP, TotalReward, listening
-
-LISTED = 20
-"""The most names that a message lists."""
+from prudent.models.ssp import SHOWN
 
 OUTSIDE = "out_of_bounds"
 """Storm's label for the state where runs go if a variable leaves its bounds; it exists only if one does."""
@@ -72,8 +70,8 @@ def _nearest(words: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ["one without a name" if name == "" else f'"{printable(name)}"' for name in names[:LISTED]]
-    return ", ".join([*shown, *([f"{len(names) - LISTED} more"] if len(names) > LISTED else [])]) or "none"
+    shown = ["one without a name" if name == "" else f'"{printable(name)}"' for name in names[:SHOWN]]
+    return ", ".join([*shown, *([f"{len(names) - SHOWN} more"] if len(names) > SHOWN else [])]) or "none"
 
 
 def means_are_harmless(wanted: TotalReward, names: Names) -> bool:

@@ -45,10 +45,9 @@ def action_names(arrays: Arrays, n_actions: int, n_choices: int, first: IntArray
     strings = arrays.strings("actions/choices", n_actions)
     names, owner = [f"a{i}" if strings is None else strings[i] for i in action], first.tolist()
     unlabelled = strings is not None and strings[0] == ""  # the first action, where it has no name
-    times = Counter(zip(owner, names, strict=True))
-    again = [
-        times[c] > 1 or (unlabelled and i == 0) for c, i in zip(zip(owner, names, strict=True), action, strict=True)
-    ]
+    called = list(zip(owner, names, strict=True))
+    times = Counter(called)
+    again = [times[each] > 1 or (unlabelled and i == 0) for each, i in zip(called, action, strict=True)]
     return _unique(names, owner, (np.arange(n_choices) - first).tolist(), again, "#")
 
 
