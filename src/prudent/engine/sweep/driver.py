@@ -126,7 +126,7 @@ def _most_needed(prepared: Prepared, question: Question, value: float, alpha: fl
     if prepared.acyclic and not prepared.between and question.terms == EXCESS and question.nature is None:
         least = least_expected_cost(prepared, limits)
         if np.array_equal(question.base.excess, least.value):
-            return min(value / alpha, likely_levels(prepared, least, question.worst, alpha, limits))
+            return min(value / alpha, likely_levels(prepared, alpha, limits))
     return value / alpha
 
 

@@ -60,7 +60,7 @@ def _all(prepared: Prepared) -> Arcs:
     blocks = prepared.blocks
     if not prepared.acyclic:  # then the order inside a block matters: nearest to a goal first
         block_start, _, block_of = blocks
-        order = np.argsort(prepared.distance, kind="stable")
+        order = np.argsort(prepared.graph.distance, kind="stable")
         blocks = block_start, order[sorted_by(block_of[order], block_start)], block_of
     return _arcs(prepared, blocks, prepared.outcome_start[1:])
 
@@ -245,7 +245,8 @@ def large_blocks(prepared: Prepared, limits: Limits) -> list[LargeBlock]:
     """Return the blocks of all arcs that do not fit into a dense matrix."""
     arcs = _all(prepared)
     found = np.flatnonzero(np.diff(arcs.block_start) > DENSE)
-    nearest, farthest = prepared.distance[arcs.block_state[[arcs.block_start[found], arcs.block_start[found + 1] - 1]]]
+    ends = arcs.block_state[[arcs.block_start[found], arcs.block_start[found + 1] - 1]]
+    nearest, farthest = prepared.graph.distance[ends]
     return [
         LargeBlock(arcs, block, depth, limits, prepared.threads)
         for block, depth in zip(found.tolist(), (farthest - nearest).tolist(), strict=True)

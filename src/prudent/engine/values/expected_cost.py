@@ -170,7 +170,7 @@ def least_expected_cost(prepared: Prepared, limits: Limits = UNLIMITED) -> Expec
     """
     refuse_endless(prepared)
     found = _least(prepared, limits)
-    if np.isfinite(found.upper).all() or (restrict(prepared, found.choice).distance < UNREACHED).all():
+    if np.isfinite(found.upper).all() or (restrict(prepared, found.choice).graph.distance < UNREACHED).all():
         return found
     return replace(found, choice=prepared.proper_choice(), upper=np.where(prepared.is_goal, 0.0, np.inf))
 
