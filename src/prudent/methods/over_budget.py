@@ -54,7 +54,6 @@ from prudent.models.amend import with_exits
 from prudent.models.graph import end_components
 from prudent.models.rows import BoolArray, FloatArray, offsets
 from prudent.models.ssp import SSP
-from prudent.policies.distribution import rarely
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 
@@ -90,10 +89,6 @@ class Exceeding(LeastChances):
     def policy(self, budget: int) -> BudgetPolicy:
         """Return the policy for a budget; the budget is used up once one level more is charged."""
         return BudgetPolicy.of_rows(self.prepared, self.choice[: budget + 2].copy(), past_budget=1)
-
-    def value_at_risk(self, alpha: float) -> list[int]:
-        """Return the least VaR found, and a lower bound on the least VaR."""
-        return [int(np.argmax(rarely(np.append(each, 0.0), alpha))) for each in (self.chance, self.low)]
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from prudent.planning.job import Job
 from prudent.planning.plans import planned
 from prudent.planning.refine import chance_step, fair_step
 from prudent.policies.chain import backward, expected_steps
+from prudent.policies.distribution import rarely
 from prudent.policies.own_tail import UNKNOWN, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
@@ -179,7 +180,8 @@ class LeastVaR(BestFor[ValueAtRisk]):
         f = np.arange(len(explored.swept.excess)) + explored.swept.excess / alpha
         for tie in (TIE, 0.0):  # if ties raise the plan's own VaR, sweep again without tolerance
             found = exceeding(prepared, int(np.ceil(f.min())), limits, tie)
-            w, sure = found.value_at_risk(alpha)
+            # The least VaR found, and a lower bound on the least one.
+            w, sure = (int(np.argmax(rarely(np.append(each, 0.0), alpha))) for each in (found.chance, found.low))
             value, lower = (prepared.scale.total(level) for level in (w, sure))
             own = own_tail(found.policy(w), found.expected, None, alpha, limits=limits).var
             if not own > value + prepared.scale.level_size / 2:
