@@ -203,7 +203,7 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
         levels = int(likely_levels(coarse, job.alpha, job.limits))
         return Forecast(job.alpha, _level(coarse), levels, solve_bytes(coarse, levels), np.nan, np.nan)
     seconds = now() - began
-    gap, least = stage.bracket.gap, 0.0 if prepared.scale.rounded else prepared.scale.level_size
+    gap, least = stage.bracket.gap, prepared.scale.resolution
     wanted = step * min(np.sqrt(AIM * job.target.width(stage.bracket.size) / gap), 1.0) if gap > 0 else step
     final = job.step or max(short_step(wanted, prepared), least)
     finer = step / final

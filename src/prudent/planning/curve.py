@@ -16,7 +16,7 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.methods.exact import Explored
 from prudent.methods.robust import explore_against
-from prudent.methods.solution import UNKNOWN, Nominal, Solution
+from prudent.methods.solution import Nominal, Solution
 from prudent.models.intervals import Intervals, intervals_of, lasting
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Stage, bracket, stage_of
@@ -280,7 +280,7 @@ class Curve(Shown):
         limits = {} if known else {"lower bound": [low for low, _ in pairs], "upper bound": [high for _, high in pairs]}
         own: Sequence[CurvePoint | Nominal] = points
         if self.intervals is not None:
-            own = [p.nominal or UNKNOWN for p in points]
+            own = [p.nominal for p in points if p.nominal is not None]
         here = {
             "CVaR": [number(p.cvar, each) for p, each in zip(own, digits, strict=True)],
             "VaR": [number(p.var, each) for p, each in zip(own, digits, strict=True)],

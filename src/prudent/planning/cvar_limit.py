@@ -203,8 +203,7 @@ class _Finer(Question[Solution]):
 def _finer(job: Job, before: Stage[Solution], limit: Limit) -> Stage[Solution]:
     """Refine the step until the expected cost is as close to its bound as asked for."""
     base = job.prepared(None)
-    finest = 0.0 if base.scale.rounded else base.scale.level_size
-    step, stopped, _ = finer_step(before, job.target, job.limits, finest, 1, base=base)
+    step, stopped, _ = finer_step(before, job.target, job.limits, base.scale.resolution, 1, base=base)
     if stopped:
         return replace(before, stopped=stopped)
     try:

@@ -79,12 +79,6 @@ class DeviceTileSweep(DeviceSweep):
         tiling = tiling_of(prepared)
         return tiling is not None and tiling.back < 2**30 and len(tiling.work.cost) < 2**32
 
-    @classmethod
-    def outcomes(cls, prepared: Prepared) -> int:
-        """Return how many outcomes are added up on a level: those of lists that actions share once."""
-        tiling = tiling_of(prepared)
-        return super().outcomes(prepared) if tiling is None else max(len(tiling.work.cost), 1)
-
     def _advance(self, last: int, *, final: bool) -> None:
         for first in range(self.done, last, self.tile):
             self._settle(first, min(first + self.tile, last))
