@@ -20,8 +20,7 @@ from prudent.engine.sweep.backends import backend_for
 from prudent.engine.sweep.estimate import sweep_bytes
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.question import BOTH, BOUND, PLAN, Question
-from prudent.engine.sweep.rank_layout import share_of
-from prudent.engine.sweep.rank_levels import RankLevelSweep
+from prudent.engine.sweep.rank_levels import RankLevelSweep, share_of
 from prudent.engine.sweep.rank_sweep import Step
 from prudent.engine.sweep.rank_tiles import RankTileSweep
 from prudent.engine.sweep.task import Task
