@@ -117,24 +117,19 @@ def largest_rounding(prepared: Prepared) -> float:
     return float(rounding(prepared).max(initial=0.0))
 
 
-def block_rounding(prepared: Prepared, arcs: Arcs) -> FloatArray:
-    """Return per block the relative error of evaluating a policy there by elimination.
+def costs_of(prepared: Prepared, arcs: Arcs) -> Costs:
+    """Return the costs for a kernel, with the relative errors of evaluating a policy in a block by elimination.
 
     A value is a ratio of sums of products, each of at most as many probabilities as the block has states.  So their
     relative errors count that often, whatever the cycles; the elimination itself adds a small multiple of size^3.
     """
     size = np.diff(arcs.block_start)
-    return np.asarray(4.0 * size**3 * UNIT + 2 * size * largest_rounding(prepared))
-
-
-def costs_of(prepared: Prepared, arcs: Arcs) -> Costs:
-    """Return the costs for a kernel."""
     return Costs(
         outcome_start=prepared.outcome_start,
         cost=prepared.cost,
         mean_cost=prepared.mean_cost,
         rounding=rounding(prepared),
-        block_rounding=block_rounding(prepared, arcs),
+        block_rounding=np.asarray(4.0 * size**3 * UNIT + 2 * size * largest_rounding(prepared)),
     )
 
 
