@@ -33,6 +33,7 @@ the CVaR of the best policy so far still an upper one.
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -75,6 +76,12 @@ class Explored:
     def stopped(self) -> str:
         """Why it ended early, if it did."""
         return self.swept.stopped
+
+    def finished(self, what: str) -> Self:
+        """Return this, where it is of no use unfinished: raise Stopped, with ``what`` it was for, if it ended early."""
+        if self.stopped:
+            raise Stopped(self.stopped, what)
+        return self
 
     def budgets(self, alpha: float) -> tuple[int, BoolArray]:
         """Return the budget of lowest expected cost among those that attain the optimal CVaR, and a mask of them."""

@@ -394,9 +394,7 @@ def curve(
                 raise
             return Curve(model, job.alpha, job.seconds, only_at_hand(job, stopped), device)
         if intervals is not None:
-            found = explore_against(found.prepared, intervals, job.alpha, job.limits, found)
-            if found.swept.stopped:
-                raise Stopped(found.swept.stopped, what)
+            found = explore_against(found.prepared, intervals, job.alpha, job.limits, found).finished(what)
         made = Curve(model, job.alpha, job.seconds, found, device, intervals)
         if time_limit is None:
             return made

@@ -122,10 +122,7 @@ class EveryBudget(Question[Explored]):
 
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Explored]:
         """Sweep the budgets."""
-        found = explore(prepared, self.job.alpha, limits)
-        if found.stopped:
-            raise Stopped(found.stopped, self.what)
-        return Stage(prepared, found)
+        return Stage(prepared, explore(prepared, self.job.alpha, limits).finished(self.what))
 
 
 def explored(job: Job, what: str, first_step: Callable[[Prepared, float, Limits], float] = fair_step) -> Explored:

@@ -190,9 +190,7 @@ class _Finer(Question[Solution]):
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
         """Find the plan of minimal CVaR, and from there the best one within the limit."""
         job = replace(self.job, limits=limits)
-        explored = explore(prepared, job.alpha, limits)
-        if explored.stopped:
-            raise Stopped(explored.stopped, TASK)
+        explored = explore(prepared, job.alpha, limits).finished(TASK)
         solution = replace(explored.solution(job.alpha, limits=limits), explored=explored)
         stage = stage_of(prepared, solution, job.alpha)
         if prepared.scale.rounded and stage.bracket.upper > self.limit.allowed:  # nothing at this step surely keeps it

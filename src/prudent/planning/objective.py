@@ -153,9 +153,9 @@ class LeastExcess(BestFor[Excess]):
             high, above, value = float(least.upper[start]), budget, scale.in_units(float(least.value[start])) - budget
         else:
             part = scale.in_levels(budget) - w
-            found = least_excess(prepared, w, part if part > NEAR else 0.0, limits)
-            policy, low, above = found.policy, found.upto + found.low, scale.in_units(found.upto)
-            high, value = w + part + found.high, found.excess * scale.level_size
+            policy, found, least_found, upto = least_excess(prepared, w, part if part > NEAR else 0.0, limits)
+            low, above = upto + least_found, scale.in_units(upto)
+            high, value = w + part + found.above, found.excess * scale.level_size
         # A budget plus the expected excess over it is the expected larger of cost and budget, bounded like an expected
         # cost.
         steps = float(expected_steps(policy, limits)[-1]) if np.isinf(scale.relative) else 0.0
@@ -174,9 +174,7 @@ class LeastVaR(BestFor[ValueAtRisk]):
     def achieve(self, prepared: Prepared, limits: Limits) -> Reached:
         """Sweep the budgets up to the optimal CVaR, which no minimal VaR exceeds."""
         alpha = self.job.alpha
-        explored = explore(prepared, alpha, limits)
-        if explored.stopped:
-            raise Stopped(explored.stopped, SWEEPING)
+        explored = explore(prepared, alpha, limits).finished(SWEEPING)
         f = np.arange(len(explored.swept.excess)) + explored.swept.excess / alpha
         for tie in (TIE, 0.0):  # if ties raise the plan's own VaR, sweep again without tolerance
             found = exceeding(prepared, int(np.ceil(f.min())), limits, tie)
