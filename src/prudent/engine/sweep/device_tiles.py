@@ -46,7 +46,9 @@ class DeviceTileSweep(DeviceSweep):
         self.rounding = tiling.rounding
         n, aims, known = tiling.n_nodes, question.aims, known_of(prepared, tiling, question)
         late = int(work.delay[: prepared.n_states].max(initial=0))
-        self.tile, self._width = self._sizes(device)
+        most, fits = int(min(task.most, task.levels)) + 1, int(SHARE * device.free) // (16 * n) - tiling.back
+        self.tile = max(min(fits, TILE, most), min(SHORTEST, most))
+        self._width = tiling.back + self.tile + 1  # levels that rows hold: those of a tile, and before it
         need = 8 * n * self._width * (2 if aims.plan else 1) + 40 * n + 8 * len(known.action_worst)
         room_on(device, need + (policy_bytes(task, self.tile, late) if aims.plan else 0), "the tables")
         kind = choice_type(prepared)
@@ -59,14 +61,6 @@ class DeviceTileSweep(DeviceSweep):
         self._policy = DevicePolicy(device, task, self.tile, late) if aims.plan else None
         past, about = tiling.back, (question.terms.slope, aims.plan, self._model.delay)
         self._kernels.each("fill_past", n * past, 1 - past, past, self._width, *about, *self._base, *self._tables)
-
-    def _sizes(self, device: Device) -> tuple[int, int]:
-        """Return the length of tiles, and how many levels rows hold: all, or those of a tile and before it."""
-        task, back = self.task, self.layout.back
-        most = int(min(task.most, task.levels)) + 1
-        fits = int(SHARE * device.free) // (16 * self.layout.n_nodes) - back
-        tile = max(min(fits, TILE, most), min(SHORTEST, most))
-        return tile, back + tile + 1
 
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
