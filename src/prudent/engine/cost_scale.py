@@ -7,7 +7,7 @@ plan: a run is charged each cost rounded up, so its remaining budget is never ov
 
 from dataclasses import dataclass
 from math import ceil, isfinite
-from typing import overload
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from prudent.engine.cost_step import Lattice
 from prudent.errors import PrudentError, as_number
 from prudent.models.rows import FloatArray, IntArray
 from prudent.runtime.tables import in_hundredths
+
+Steps = TypeVar("Steps", int, IntArray)
 
 NEAR, DIGITS = 1e-9, 1e-12
 """Tolerances for a float to count as a total of the lattice: relative to one level, and to the total."""
@@ -66,11 +68,7 @@ class CostScale:
         """Return the normalised costs of outcomes, in lattice steps."""
         return np.asarray(self.lattice.multiples(np.asarray(cost)) + self.luck[successor] - self.luck[state])
 
-    @overload
-    def up(self, steps: int) -> int: ...
-    @overload
-    def up(self, steps: IntArray) -> IntArray: ...
-    def up(self, steps: int | IntArray) -> int | IntArray:
+    def up(self, steps: Steps) -> Steps:
         """Convert lattice steps to levels, rounded up: the levels charged."""
         return -(-steps // self.stride)
 

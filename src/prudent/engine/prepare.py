@@ -16,7 +16,6 @@ An acyclic model has no traps, and one pass finds its best luck; it skips the st
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -79,10 +78,6 @@ class _Flat(Rows):
     probability: FloatArray  # (n_outcomes,)
     successor: IntArray  # (n_outcomes,)
     cost: NDArray[Any]  # (n_outcomes,)  as given; whole lattice steps once normalised
-
-    @cached_property
-    def entering(self) -> tuple[IntArray, IntArray]:
-        return entering(self.successor, self.n_states)
 
     def kept(self, outcome: BoolArray) -> "_Flat":
         """Keep some outcomes."""
@@ -296,7 +291,8 @@ def _normalised(
     elif (lost := (steps == 0) & (flat.cost < 0)).any():  # such costs might form a cycle
         raise PrudentError(_too_small(model, flat, int(np.flatnonzero(lost)[0])))
     elif not least_ahead(*rows, steps, luck, PASSES, flat.threads):
-        if cycle := least_by_state(flat, flat.successor, flat.entering, steps, luck, limits, forgive):
+        come = entering(flat.successor, flat.n_states)
+        if cycle := least_by_state(flat, flat.successor, come, steps, luck, limits, forgive):
             raise PrudentError(_negative_cycle(model, flat, pruned_to, cycle))
     in_parts(flat.threads, above_luck, len(steps), cut(flat.arc_start), *rows, luck, steps)
     return replace(flat, cost=steps), luck, max(raised.values(), default=0)

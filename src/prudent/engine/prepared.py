@@ -50,6 +50,7 @@ class Members:
     model: SSP
     state_of: IntArray  # (model.n_states,)  the prepared state; -1: pruned
     inner_action: IntArray  # the model's actions inside collapsed end components
+    _routes: dict[int, IntArray] = field(default_factory=dict, init=False, repr=False)  # by target, as they are found
 
     def route(self, state: int, action: int) -> int:
         """Return the model action to play in a model state so that ``action`` is played eventually, with probability 1.
@@ -84,10 +85,6 @@ class Members:
             route[source[good]] = model.outcome_action[arc[good]]
             self._routes[target] = route
         return self._routes[target]
-
-    @cached_property
-    def _routes(self) -> dict[int, IntArray]:
-        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,20 +201,11 @@ class Prepared(Rows):
         """Whether no state can be visited twice."""
         return self.order.acyclic
 
-    @property
-    def entering(self) -> tuple[IntArray, IntArray]:
-        """The outcomes that lead to each state: their starts and the outcomes."""
-        return self.graph.entering
-
-    @property
-    def distance(self) -> IntArray:
-        """The fewest actions after which each state can be at a goal."""
-        return self.graph.distance
-
     def proper_choice(self) -> IntArray:
         """Choose in each state an action that may move closer to a goal: such a policy surely reaches one."""
         choice = self.action_start[:-1].copy()
-        closer = self.distance[self.successor] < self.distance[self.outcome_state]
+        distance = self.graph.distance
+        closer = distance[self.successor] < distance[self.outcome_state]
         arc = np.flatnonzero(closer)[::-1]  # the first action of each state is written last
         choice[self.outcome_state[arc]] = self.outcome_action[arc]
         return choice

@@ -75,17 +75,9 @@ def uncertain(prepared: Prepared, intervals: Intervals, *, down: bool = False) -
     """Return a prepared model with the intervals of its model's outcomes; ``down``: its costs are rounded down."""
     model, scale, state_of = prepared.model, prepared.scale, prepared.members.state_of
     n, first = len(prepared.cost), prepared.model_action < 0
-    sets = Sets(
-        prepared.action_start,
-        prepared.outcome_start,
-        prepared.successor,
-        prepared.cost,
-        np.zeros(n),
-        np.zeros(n),
-        np.zeros(prepared.n_actions),
-        np.zeros(prepared.n_actions),
-        np.zeros(0),
-    )
+    arcs = prepared.action_start, prepared.outcome_start, prepared.successor, prepared.cost
+    (low, high), (loop_low, loop_high) = np.zeros((2, n)), np.zeros((2, prepared.n_actions))
+    sets = Sets(*arcs, low, high, loop_low, loop_high, np.zeros(0))
     known = (state_of[model.outcome_state] >= 0) & (state_of[model.successor] >= 0)
     cost = np.full(model.n_outcomes, -1)
     cost[known] = scale.normalised(model.cost[known], model.outcome_state[known], model.successor[known])

@@ -30,10 +30,10 @@ every policy by costs between levels (:mod:`prudent.kernels.between`); both star
 the CVaR of the best policy so far still an upper one.
 """
 
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import Self
 
 import numpy as np
 
@@ -52,8 +52,6 @@ from prudent.policies.chain import Values, backward, backward_from_each, expecte
 from prudent.policies.own_tail import UNKNOWN, OwnTail, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import UNLIMITED, Limits, Stopped
-
-T = TypeVar("T")
 
 SECOND = 1e-9
 """Relative margin for rounding errors in the lower bound on M, the second objective.  Also the relative error of sums
@@ -78,6 +76,12 @@ class Explored:
     def stopped(self) -> str:
         """Why it ended early, if it did."""
         return self.swept.stopped
+
+    def finished(self, what: str) -> Self:
+        """Return this, where it is of no use unfinished: raise Stopped, with ``what`` it was for, if it ended early."""
+        if self.stopped:
+            raise Stopped(self.stopped, what)
+        return self
 
     def budgets(self, alpha: float) -> tuple[int, BoolArray]:
         """Return the budget of lowest expected cost among those that attain the optimal CVaR, and a mask of them."""
@@ -188,13 +192,16 @@ class Explored:
         if exact_costs and not stopped and swept.measured and first:
             return self.at(alpha, w, first=True), stopped
         most = w + float(swept.excess[w]) * (1 + TIE) / alpha
-        own = _within(lambda: own_tail(policy, self.expected, most, alpha, limits=limits), UNKNOWN)
+        own = UNKNOWN
+        with suppress(Stopped):
+            own = own_tail(policy, self.expected, most, alpha, limits=limits)
         if own is UNKNOWN:
             stopped = stopped or limits.stop
         cvar, mean, upper = own.cvar, own.mean, own.upper
         if own.notes or own.error > SECOND:  # the policy is too large to evaluate, or errors add up over its long runs
-            unknown = Values(float(swept.excess[w]), np.inf, float(swept.mean[w]))
-            values = _within(lambda: self.values_of(policy, limits), unknown)
+            values = Values(float(swept.excess[w]), np.inf, float(swept.mean[w]))
+            with suppress(Stopped):
+                values = self.values_of(policy, limits)
             upper = min(upper, (w + values.above / alpha) * (1 + 4 * UNIT))
             cvar, mean = min(cvar, w + values.excess / alpha), values.mean
         if prepared.scale.rounded or stopped:  # then w need not be the best budget for its own policy
@@ -231,11 +238,3 @@ def explore(
     else:
         swept = focused_sweep(prepared, expected, worst, focus, limits)
     return Explored(prepared, swept, float(surely_expected(prepared, limits)[prepared.start]), expected)
-
-
-def _within(work: Callable[[], T], otherwise: T) -> T:
-    """Return the result of work, or something else if its time is over."""
-    try:
-        return work()
-    except Stopped:
-        return otherwise

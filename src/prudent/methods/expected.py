@@ -15,7 +15,6 @@ from prudent.engine.prepared import Prepared, restrict
 from prudent.engine.sweep.estimate import followed_per_level, likely_levels
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.expected_cost import least_expected_cost, surely_expected
-from prudent.engine.values.worst_case import least_worst_case
 from prudent.errors import TooLarge
 from prudent.methods.exact import SECOND, exact
 from prudent.methods.solution import Solution
@@ -79,7 +78,7 @@ def expected(prepared: Prepared, alpha: float, limits: Limits) -> Solution:
             if not (own.notes or own.error > SECOND):
                 cvar = max(own.cvar, found.lower)
                 return replace(found, var=own.var, cvar=cvar, upper=own.upper, steps=own.steps, notes=())
-            levels = likely_levels(prepared, least, least_worst_case(prepared, limits), alpha, limits)
+            levels = likely_levels(prepared, alpha, limits)
             if levels * followed_per_level(alone) <= AFFORDED / SWEPT:
                 swept = exact(alone, alpha, limits, bounded=False)
                 own_numbers = {name: getattr(swept, name) for name in ("var", "cvar", "upper", "notes", "stopped")}

@@ -67,7 +67,7 @@ class Weighing:
     def __init__(self, explored: Explored, alpha: float, limits: Limits, upto: float | None = None) -> None:
         """Start from the sweeps for CVaR alone; if ``upto`` is given, only policies with a CVaR up to it matter."""
         self.prepared, self.alpha, self.limits, self.upto = explored.prepared, alpha, limits, upto
-        self.explored = self._unless_stopped(explored)
+        self.explored = explored.finished(TASK)
         least, safe = self.explored.least, self.explored.lower(alpha)
         self.lines: list[tuple[float, float]] = [(0.0, least), (STEEP, least + STEEP * safe)]
 
@@ -92,7 +92,7 @@ class Weighing:
         used = (prepared.mean_cost + after <= here * (1 + TIE)) | prepared.playing(least.choice)
         only = restrict_to(prepared, used)
         most = UNREACHED if self.upto is None else self.most
-        found = self._unless_stopped(explore(only, self.alpha, self.limits, bounded=False, most=most))
+        found = explore(only, self.alpha, self.limits, bounded=False, most=most).finished(TASK)
         state, kept = prepared.action_state[used], np.flatnonzero(used)
         number = np.zeros((prepared.n_states, int(np.diff(only.action_start).max())), dtype=choice_type(prepared))
         number[state, np.arange(len(kept)) - only.action_start[state]] = kept - prepared.action_start[state]
@@ -120,11 +120,14 @@ class Weighing:
 
     def bound(self, weight: float) -> None:
         """Add to ``lines`` the line for a weight, by the sweep that ``sweep`` leaves out if it is not bounded."""
-        terms = Terms(1.0, weight / self.alpha)
-        low, stopped = surely_above(self.prepared, self.limits, most=self.most, terms=terms)
+        self._add_line(weight, self.surely(weight / self.alpha, self.most))
+
+    def surely(self, slope: float, most: int) -> FloatArray:
+        """Return a lower bound on the expected cost plus ``slope`` times the excess, for budgets up to ``most``."""
+        low, stopped = surely_above(self.prepared, self.limits, most=most, terms=Terms(1.0, slope))
         if stopped:
             raise Stopped(stopped, TASK)
-        self._add_line(weight, low)
+        return low
 
     def valued(self, found: Found) -> Found:
         """Return a point with the values of its policy, where a sweep has given them up to ties."""
@@ -152,11 +155,6 @@ class Weighing:
         budget = explored.budgets(self.alpha)[0]
         excess, mean = float(explored.swept.excess[budget]), float(explored.swept.mean[budget])
         return Found(mean, budget + excess / self.alpha, choice[: budget + 1], budget)
-
-    def _unless_stopped(self, explored: Explored) -> Explored:
-        if explored.stopped:
-            raise Stopped(explored.stopped, TASK)
-        return explored
 
 
 class Single:

@@ -19,17 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.sweep.bounded import surely_above
 from prudent.engine.sweep.question import EXCESS
 from prudent.engine.sweep.task import Swept
 from prudent.engine.values.bellman import UNIT
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
-from prudent.kernels.questions import Terms
-from prudent.methods.mean_cvar import BESIDE, CLOSE, CLOSED, TASK, Found, Weighing, beneath
+from prudent.methods.mean_cvar import BESIDE, CLOSE, CLOSED, Found, Weighing, beneath
 from prudent.models.rows import FloatArray
 from prudent.policies.chain import backward_from_each
 from prudent.policies.policy import BudgetPolicy
-from prudent.runtime.limits import Stopped
 
 STEEPER, STEEPEST = 100.0, 1e6
 """The factor by which slopes grow if the points to mix give no new one, and the steepest slope."""
@@ -220,10 +217,7 @@ def _surely(weighing: Weighing, slope: float, cap: float) -> float:
     alpha, least, most = weighing.alpha, weighing.explored.least, weighing.most
     if not 0 < slope < np.inf:
         return least
-    low, stopped = surely_above(weighing.prepared, weighing.limits, most=most + 1, terms=Terms(1.0, slope))
-    if stopped:
-        raise Stopped(stopped, TASK)
-    low = low[: most + 1]
+    low = weighing.surely(slope, most + 1)[: most + 1]
     low = beneath(low, slope, alpha * (cap - np.arange(len(low), dtype=np.float64)))
     bound = np.full(most, least)  # row w: for budgets from w to w + 1
     bound[: len(low) - 1] = np.maximum(least, np.minimum(low[1:], low[:-1]))

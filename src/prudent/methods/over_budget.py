@@ -54,7 +54,7 @@ from prudent.models.amend import with_exits
 from prudent.models.graph import end_components
 from prudent.models.rows import BoolArray, FloatArray, offsets
 from prudent.models.ssp import SSP
-from prudent.policies.distribution import rarely
+from prudent.policies.chain import Values
 from prudent.policies.policy import BudgetPolicy
 from prudent.runtime.limits import Limits, Stopped
 
@@ -90,21 +90,6 @@ class Exceeding(LeastChances):
     def policy(self, budget: int) -> BudgetPolicy:
         """Return the policy for a budget; the budget is used up once one level more is charged."""
         return BudgetPolicy.of_rows(self.prepared, self.choice[: budget + 2].copy(), past_budget=1)
-
-    def value_at_risk(self, alpha: float) -> list[int]:
-        """Return the least VaR found, and a lower bound on the least VaR."""
-        return [int(np.argmax(rarely(np.append(each, 0.0), alpha))) for each in (self.chance, self.low)]
-
-
-@dataclass(frozen=True)
-class OverBudget:
-    """A policy and its expected excess over a budget, in levels."""
-
-    policy: BudgetPolicy
-    excess: float
-    high: float  # an upper bound on that
-    low: float  # a lower bound on the least excess over ``upto``
-    upto: float  # the budget, or the next level where costs are rounded
 
 
 def exceeding(
@@ -154,8 +139,11 @@ def surely_below(prepared: Prepared, chance: FloatArray) -> FloatArray:
     return np.where((chance < TINY) & (smallest < np.log(TINY)), TINY, high)
 
 
-def least_excess(prepared: Prepared, w: int, part: float, limits: Limits) -> OverBudget:
-    """Return the policy of least excess over ``w + part`` levels, the part below 1."""
+def least_excess(prepared: Prepared, w: int, part: float, limits: Limits) -> tuple[BudgetPolicy, Values, float, float]:
+    """Return the policy of least expected excess over ``w + part`` levels, the part below 1, with its values.
+
+    Also return a lower bound on the least excess over a budget, and that budget: the next level if costs are rounded.
+    """
     least, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
     more, rounded = 1 - part, prepared.scale.rounded
     gone = replace(least, value=least.value + more, lower=(least.lower + more) * (1 - UNIT), upper=least.upper + more)
@@ -170,7 +158,7 @@ def least_excess(prepared: Prepared, w: int, part: float, limits: Limits) -> Ove
     if rounded:  # a bound from rounded costs has a row for each budget from 0 up
         upto = row = w + (part > 0)
     low = float(swept.low[row]) if row < len(swept.low) else 0.0  # beyond the worst case
-    return OverBudget(policy, values.excess, values.above, max(low, sure - upto), upto)
+    return policy, values, max(low, sure - upto), upto
 
 
 def _beyond(prepared: Prepared, worst: WorstCase) -> WorstCase:

@@ -36,10 +36,6 @@ class Nominal:
         return Nominal(scale.in_units(self.cvar), self.var, scale.in_units(self.expected))
 
 
-UNKNOWN = Nominal(math.nan, math.nan, math.nan)
-"""The values that stand for unknown numbers."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Solution:
     """A policy, its own values, and bounds on the optimal CVaR."""

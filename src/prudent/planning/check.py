@@ -13,7 +13,7 @@ import numpy as np
 
 from prudent.engine.prepare import Trapped, prepare
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.estimate import advised_device, seconds_per_level, solve_bytes
+from prudent.engine.sweep.estimate import advised_device, likely_levels, seconds_per_level, solve_bytes
 from prudent.engine.values.expected_cost import at_step, least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, least_worst_case, true_worst_case
 from prudent.errors import ModelError, PrudentError, TooLarge
@@ -27,7 +27,7 @@ from prudent.planning.bounds import Target, stage_of
 from prudent.planning.evaluate import simulate
 from prudent.planning.job import Job
 from prudent.planning.options import Options
-from prudent.planning.refine import AIM, COARSE, fair_step, levels_of, modest, short_step
+from prudent.planning.refine import AIM, COARSE, fair_step, modest, short_step
 from prudent.policies.distribution import check_alpha
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.report import Forecast, Report
@@ -165,7 +165,7 @@ def forecast(model: SSP, alpha: float, step: float | None, limits: Limits) -> Fo
         return _rounded(job, prepared, now() - began)
     before = now() - began
     levels = _levels(prepared, alpha, limits)
-    seconds = before + levels * seconds_per_level(prepared, least_expected_cost(prepared, limits), levels, limits)
+    seconds = before + levels * seconds_per_level(prepared, levels, limits)
     memory = solve_bytes(prepared, levels) + PER_OUTCOME * model.n_outcomes
     device = advised_device(prepared, levels, seconds)
     return Forecast(alpha, _level(prepared), levels, memory, seconds, 0.0, device)
@@ -176,7 +176,7 @@ def _levels(prepared: Prepared, alpha: float, limits: Limits) -> int:
 
     The policy is simulated; if that would take long, a bound is used.
     """
-    least, likely = least_expected_cost(prepared, limits), levels_of(prepared, alpha, limits)
+    least, likely = least_expected_cost(prepared, limits), likely_levels(prepared, alpha, limits)
     episodes = int(min(TAIL / alpha, ACTIONS / max(float(least.steps(limits)[prepared.start]), 1.0)))
     if likely * len(prepared.cost) < LITTLE or episodes * alpha < 1:
         return int(likely)
@@ -200,10 +200,10 @@ def _rounded(job: Job, prepared: Prepared, before: float) -> Forecast:
     try:
         stage = stage_of(coarse, exact(coarse, job.alpha, job.limits), job.alpha)
     except TooLarge:
-        levels = int(levels_of(coarse, job.alpha, job.limits))
+        levels = int(likely_levels(coarse, job.alpha, job.limits))
         return Forecast(job.alpha, _level(coarse), levels, solve_bytes(coarse, levels), np.nan, np.nan)
     seconds = now() - began
-    gap, least = stage.bracket.gap, 0.0 if prepared.scale.rounded else prepared.scale.level_size
+    gap, least = stage.bracket.gap, prepared.scale.resolution
     wanted = step * min(np.sqrt(AIM * job.target.width(stage.bracket.size) / gap), 1.0) if gap > 0 else step
     final = job.step or max(short_step(wanted, prepared), least)
     finer = step / final

@@ -16,7 +16,7 @@ import numpy as np
 from prudent.errors import PrudentError
 from prudent.methods.exact import Explored
 from prudent.methods.robust import explore_against
-from prudent.methods.solution import UNKNOWN, Nominal, Solution
+from prudent.methods.solution import Nominal, Solution
 from prudent.models.intervals import Intervals, intervals_of, lasting
 from prudent.models.ssp import SSP, check_model
 from prudent.planning.bounds import Stage, bracket, stage_of
@@ -127,30 +127,28 @@ class Curve(Shown):
         At a breakpoint two budgets are best; this is the one for larger alphas, and :meth:`at` takes the one with the
         lower expected cost.  Points are computed when they are first read, or within the time limit if there is one.
         """
-        return tuple(self._read(*each) for each in self._breakpoints()) if self._listed is None else self._listed
-
-    def _read(self, alpha: float, w: int | None, limits: Limits = UNLIMITED) -> CurvePoint:
-        """Return one of the breakpoints."""
-        return self.at(alpha) if w is None else self._point(alpha, w, True, limits)
+        return self._within(UNLIMITED) if self._listed is None else self._listed
 
     @property
     def _count(self) -> int:
         return len(self._breakpoints() if self._listed is None else self._listed)
 
-    def _within(self, limits: Limits) -> "Curve":
-        """Return the curve with as many points as the time allows: both ends, then ever closer ones in between."""
+    def _within(self, limits: Limits) -> tuple[CurvePoint, ...]:
+        """Return as many points as the time allows: both ends, then ever closer ones in between."""
         every, found = self._breakpoints(), dict[int, CurvePoint]()
         for i in _ever_closer(len(every)):
-            end = every[i][1] is None
+            alpha, w = every[i]
+            if w is None:
+                found[i] = self.at(alpha)
+                continue
             try:
-                if not end:
-                    go_on(limits, "finding the points of the curve")
-                found[i] = self._read(*every[i], UNLIMITED if end else limits)
+                go_on(limits, "finding the points of the curve")
+                found[i] = self._point(alpha, w, True, limits)
             except Stopped as stopped:
                 if stopped.reason != "time":
                     raise
                 break
-        return replace(self, _listed=tuple(found[i] for i in sorted(found)))
+        return tuple(found[i] for i in sorted(found))
 
     def at(self, alpha: float) -> CurvePoint:
         """Return the point of the curve at an alpha.
@@ -282,7 +280,7 @@ class Curve(Shown):
         limits = {} if known else {"lower bound": [low for low, _ in pairs], "upper bound": [high for _, high in pairs]}
         own: Sequence[CurvePoint | Nominal] = points
         if self.intervals is not None:
-            own = [p.nominal or UNKNOWN for p in points]
+            own = [p.nominal for p in points if p.nominal is not None]
         here = {
             "CVaR": [number(p.cvar, each) for p, each in zip(own, digits, strict=True)],
             "VaR": [number(p.var, each) for p, each in zip(own, digits, strict=True)],
@@ -396,11 +394,9 @@ def curve(
                 raise
             return Curve(model, job.alpha, job.seconds, only_at_hand(job, stopped), device)
         if intervals is not None:
-            found = explore_against(found.prepared, intervals, job.alpha, job.limits, found)
-            if found.swept.stopped:
-                raise Stopped(found.swept.stopped, what)
+            found = explore_against(found.prepared, intervals, job.alpha, job.limits, found).finished(what)
         made = Curve(model, job.alpha, job.seconds, found, device, intervals)
         if time_limit is None:
             return made
-        made = made._within(job.limits)
-    return replace(made, seconds=job.seconds)
+        listed = made._within(job.limits)
+    return replace(made, _listed=listed, seconds=job.seconds)

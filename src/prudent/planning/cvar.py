@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from prudent.engine.prepared import Prepared
+from prudent.engine.sweep.estimate import within_levels
 from prudent.engine.sweep.focus import Focus
 from prudent.methods.exact import Explored, exact, explore
 from prudent.methods.expected import at_hand, evaluated
@@ -16,7 +17,7 @@ from prudent.planning.bounds import Stage, Stop, stage_of
 from prudent.planning.driver import Question, answer
 from prudent.planning.job import Job
 from prudent.planning.plans import planned, stopped_late
-from prudent.planning.refine import fair_step, few_levels
+from prudent.planning.refine import FEW, fair_step
 from prudent.results.plan import Plan
 from prudent.runtime.limits import Limits, Stopped
 
@@ -39,7 +40,7 @@ class LeastCVaR(Question[Solution]):
         job, prepared = self.job, super().model()
         if self.name != "expected" or job.step is not None:
             return prepared
-        long = prepared.scale.rounded or not few_levels(prepared, job.alpha, job.limits)
+        long = prepared.scale.rounded or not within_levels(prepared, job.alpha, FEW, job.limits)
         return job.prepared(fair_step(prepared, job.alpha, job.limits)) if long else prepared
 
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
@@ -121,10 +122,7 @@ class EveryBudget(Question[Explored]):
 
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Explored]:
         """Sweep the budgets."""
-        found = explore(prepared, self.job.alpha, limits)
-        if found.stopped:
-            raise Stopped(found.stopped, self.what)
-        return Stage(prepared, found)
+        return Stage(prepared, explore(prepared, self.job.alpha, limits).finished(self.what))
 
 
 def explored(job: Job, what: str, first_step: Callable[[Prepared, float, Limits], float] = fair_step) -> Explored:

@@ -190,9 +190,7 @@ class _Finer(Question[Solution]):
     def attempt(self, prepared: Prepared, limits: Limits) -> Stage[Solution]:
         """Find the plan of minimal CVaR, and from there the best one within the limit."""
         job = replace(self.job, limits=limits)
-        explored = explore(prepared, job.alpha, limits)
-        if explored.stopped:
-            raise Stopped(explored.stopped, TASK)
+        explored = explore(prepared, job.alpha, limits).finished(TASK)
         solution = replace(explored.solution(job.alpha, limits=limits), explored=explored)
         stage = stage_of(prepared, solution, job.alpha)
         if prepared.scale.rounded and stage.bracket.upper > self.limit.allowed:  # nothing at this step surely keeps it
@@ -203,8 +201,7 @@ class _Finer(Question[Solution]):
 def _finer(job: Job, before: Stage[Solution], limit: Limit) -> Stage[Solution]:
     """Refine the step until the expected cost is as close to its bound as asked for."""
     base = job.prepared(None)
-    finest = 0.0 if base.scale.rounded else base.scale.level_size
-    step, stopped, _ = finer_step(before, job.target, job.limits, finest, 1, base=base)
+    step, stopped, _ = finer_step(before, job.target, job.limits, base.scale.resolution, 1, base=base)
     if stopped:
         return replace(before, stopped=stopped)
     try:

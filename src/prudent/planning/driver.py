@@ -105,13 +105,10 @@ class Course(Generic[Found]):
         self.question, self.job = question, question.job
         self.exact = question.model()  # exact unless the user gave a step, or costs have no common one
         self.lacking = Stop.WORK  # what exact costs would take too much of
-        rounded, target = self.exact.scale.rounded, self.job.target
-        self.common = (
-            0.0 if rounded else self.exact.scale.level_size
-        )  # the common step of the costs; 0 if there is none
+        target, self.common = self.job.target, self.exact.scale.resolution  # 0 if costs have no common step
         self.focusable = question.focuses and self.exact.acyclic
         self.whole = target.exact and not self.focusable  # only a sweep of all budgets finds the optimum asked for
-        self.aim = Target() if target.exact and not rounded else target  # the gap to reach while costs are rounded
+        self.aim = Target() if target.exact and self.common > 0 else target  # the gap to reach while costs are rounded
 
     def run(self) -> Stage[Found]:
         """Ask at the steps that the costs, the gap and the limits call for."""

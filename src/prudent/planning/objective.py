@@ -25,6 +25,7 @@ from prudent.planning.job import Job
 from prudent.planning.plans import planned
 from prudent.planning.refine import chance_step, fair_step
 from prudent.policies.chain import backward, expected_steps
+from prudent.policies.distribution import rarely
 from prudent.policies.own_tail import UNKNOWN, own_tail
 from prudent.policies.policy import BudgetPolicy
 from prudent.results.plan import Plan
@@ -152,9 +153,9 @@ class LeastExcess(BestFor[Excess]):
             high, above, value = float(least.upper[start]), budget, scale.in_units(float(least.value[start])) - budget
         else:
             part = scale.in_levels(budget) - w
-            found = least_excess(prepared, w, part if part > NEAR else 0.0, limits)
-            policy, low, above = found.policy, found.upto + found.low, scale.in_units(found.upto)
-            high, value = w + part + found.high, found.excess * scale.level_size
+            policy, found, least_found, upto = least_excess(prepared, w, part if part > NEAR else 0.0, limits)
+            low, above = upto + least_found, scale.in_units(upto)
+            high, value = w + part + found.above, found.excess * scale.level_size
         # A budget plus the expected excess over it is the expected larger of cost and budget, bounded like an expected
         # cost.
         steps = float(expected_steps(policy, limits)[-1]) if np.isinf(scale.relative) else 0.0
@@ -173,13 +174,12 @@ class LeastVaR(BestFor[ValueAtRisk]):
     def achieve(self, prepared: Prepared, limits: Limits) -> Reached:
         """Sweep the budgets up to the optimal CVaR, which no minimal VaR exceeds."""
         alpha = self.job.alpha
-        explored = explore(prepared, alpha, limits)
-        if explored.stopped:
-            raise Stopped(explored.stopped, SWEEPING)
+        explored = explore(prepared, alpha, limits).finished(SWEEPING)
         f = np.arange(len(explored.swept.excess)) + explored.swept.excess / alpha
         for tie in (TIE, 0.0):  # if ties raise the plan's own VaR, sweep again without tolerance
             found = exceeding(prepared, int(np.ceil(f.min())), limits, tie)
-            w, sure = found.value_at_risk(alpha)
+            # The least VaR found, and a lower bound on the least one.
+            w, sure = (int(np.argmax(rarely(np.append(each, 0.0), alpha))) for each in (found.chance, found.low))
             value, lower = (prepared.scale.total(level) for level in (w, sure))
             own = own_tail(found.policy(w), found.expected, None, alpha, limits=limits).var
             if not own > value + prepared.scale.level_size / 2:

@@ -21,7 +21,6 @@ from prudent.engine.sweep.estimate import (
 )
 from prudent.engine.sweep.task import EACH_LEVEL, SAMPLE
 from prudent.engine.values.expected_cost import at_step, least_expected_cost
-from prudent.engine.values.worst_case import least_worst_case
 from prudent.models.ssp import SSP
 from prudent.planning.bounds import Stage, Stop, Target
 from prudent.runtime.limits import UNLIMITED, Limits
@@ -64,12 +63,12 @@ COMMON = 2
 def modest(prepared: Prepared, alpha: float, most: float = np.inf, limits: Limits = UNLIMITED) -> bool:
     """Return whether a sweep of at most ``most`` levels takes modest work, or so few that rounding hardly saves any."""
     enough = max(FEW, _at_once(prepared) / _work(prepared))
-    return most <= enough or few_levels(prepared, alpha, limits, enough)
+    return most <= enough or within_levels(prepared, alpha, enough, limits)
 
 
 def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits) -> float:
     """Return a first step: fair for the requested gap, coarser if time is short."""
-    levels = levels_of(prepared, alpha, limits)
+    levels = likely_levels(prepared, alpha, limits)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
     count = FAIR * min(np.sqrt(Target().width(size) / max(target.width(size), 1e-300)), 1.0)
     count = min(count, AT_ONCE * PER_SECOND * max(limits.left, 0.0) / _work(prepared))
@@ -85,12 +84,12 @@ def first_step(prepared: Prepared, alpha: float, target: Target, limits: Limits)
 
 def fair_step(prepared: Prepared, alpha: float, limits: Limits = UNLIMITED, count: int = FINE) -> float:
     """Return a step with about ``count`` levels: so many that the bounds on CVaR are mostly within the default gap."""
-    return _step_of(prepared, levels_of(prepared, alpha, limits) / count * prepared.scale.level_size)
+    return _step_of(prepared, likely_levels(prepared, alpha, limits) / count * prepared.scale.level_size)
 
 
 def chance_step(prepared: Prepared, alpha: float, limits: Limits = UNLIMITED) -> float:
     """Return about the step at which bounds are within the default gap if each action adds an error of one step."""
-    least, levels = least_expected_cost(prepared, limits), levels_of(prepared, alpha, limits)
+    least, levels = least_expected_cost(prepared, limits), likely_levels(prepared, alpha, limits)
     size = max(abs(prepared.scale.in_units(levels)), levels * prepared.scale.level_size)
     step = min(AIM * Target().width(size) / float(least.steps(limits)[prepared.start]), _largest(prepared))
     return nice_step(max(step, 2 * _finest(prepared.model)))
@@ -106,12 +105,11 @@ def in_time(prepared: Prepared, alpha: float, limits: Limits, most: float = np.i
     safe, trial = SAFELY * PER_SECOND * limits.left, 2 * SAMPLE
     if most * _work(prepared) <= safe:
         return True
-    levels = min(levels_of(prepared, alpha, limits), most)
+    levels = min(likely_levels(prepared, alpha, limits), most)
     work = levels * _work(prepared)
     if work <= AT_ONCE * PER_SECOND * limits.left or trial > AT_ONCE * PER_SECOND * limits.left:
         return work <= safe
-    least = least_expected_cost(prepared, limits)
-    return levels * seconds_per_level(prepared, least, int(levels), limits) <= SAFELY * limits.left
+    return levels * seconds_per_level(prepared, int(levels), limits) <= SAFELY * limits.left
 
 
 def endless(stage: Stage[Any], target: Target) -> bool:
@@ -201,18 +199,6 @@ def _at_once(prepared: Prepared) -> float:
 def _work(prepared: Prepared) -> float:
     """Return the work of one level, what it takes to begin one included, counted in outcomes."""
     return work_per_level(prepared) + (0 if prepared.acyclic else EACH_LEVEL)
-
-
-def levels_of(prepared: Prepared, alpha: float, limits: Limits) -> float:
-    """Return about how many levels a sweep takes, too many rather than too few."""
-    least, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
-    return likely_levels(prepared, least, worst, alpha, limits)
-
-
-def few_levels(prepared: Prepared, alpha: float, limits: Limits, most: float = FEW) -> bool:
-    """Return whether a sweep takes so few levels; by default, whether rounding would not save much."""
-    least, worst = least_expected_cost(prepared, limits), least_worst_case(prepared, limits)
-    return within_levels(prepared, least, worst, alpha, most, limits)
 
 
 def _step_of(prepared: Prepared, step: float) -> float:

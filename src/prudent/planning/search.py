@@ -143,7 +143,7 @@ class _Search:
         tips, best = self.known.open(self.partial.initial_state), None
         stopped: str = Stop.NOT
         with Progress(f"searching {self.partial.name}", unit="states") as progress:
-            while True:
+            while not stopped:
                 self._expand(tips, progress)
                 try:
                     stage = self._solved(self.known.model(), self.job.limits)
@@ -166,8 +166,6 @@ class _Search:
                     if closed is not None and self._enough(closed.bracket):
                         self.known.check_heuristic(self.job.limits.without_time)
                         return self._plan(closed, self._explored(closed), stage)
-                if stopped:
-                    break
         if best is None:
             raise Stopped(stopped, f"a first plan for {self.partial.name}")
         return self._so_far(best, stopped, tips)

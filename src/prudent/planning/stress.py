@@ -21,7 +21,7 @@ from prudent.models.estimate import Estimate
 from prudent.models.intervals import Intervals
 from prudent.models.rows import BoolArray, FloatArray
 from prudent.models.ssp import SSP
-from prudent.policies.distribution import Distribution, mixture
+from prudent.policies.distribution import mixture
 from prudent.policies.policy import BudgetPolicy
 from prudent.policies.total_cost import total_cost
 from prudent.results.plan import Plan
@@ -122,7 +122,10 @@ def run_draws(
     """
     model = policy.prepared.model
     drawn = np.array([_draw(model, count, seed, i) for i in samples])
-    each = [_on_another(policy, probability) for probability in drawn]
+    each = []
+    for probability in drawn:
+        parts = [(share, replace(part, prepared=_with(part.prepared, probability))) for share, part in policy.parts]
+        each.append(mixture([(share, total_cost(part, Limits.of(None, None))) for share, part in parts]))
     return drawn, np.array([[d.cvar(alpha), d.var(alpha), d.mean, *map(d.exceeds, levels.tolist())] for d in each])
 
 
@@ -132,12 +135,6 @@ def _draw(model: SSP, count: FloatArray, seed: int, i: int) -> FloatArray:
     weight = np.maximum(weight, np.finfo(float).tiny)
     total = np.add.reduceat(weight, model.outcome_start[:-1])
     return np.asarray(weight / np.repeat(total, np.diff(model.outcome_start)))
-
-
-def _on_another(policy: BudgetPolicy, probability: FloatArray) -> Distribution:
-    """Return the distribution of a policy's cost if its model's outcomes had other probabilities."""
-    parts = [(share, replace(part, prepared=_with(part.prepared, probability))) for share, part in policy.parts]
-    return mixture([(share, total_cost(part, Limits.of(None, None))) for share, part in parts])
 
 
 def _with(prepared: Prepared, probability: FloatArray) -> Prepared:

@@ -74,8 +74,8 @@ def _backward(policy: BudgetPolicy, base: FloatArray, mean_cost: FloatArray, lim
         return base[:, [prepared.start]]
     question = Question.given(prepared, policy.choices, Base(*base), mean_cost)
     # Following a policy takes no more memory than planning it did; it is useless unfinished, so nothing is saved.
-    limits = replace(limits, memory=UNLIMITED.memory, keeper=None, ranks=None)
-    found = budget_sweep(prepared, question, limits, most=policy.level, threads=prepared.threads)
+    limits = replace(limits, memory=UNLIMITED.memory, threads=prepared.threads, keeper=None, ranks=None)
+    found = budget_sweep(prepared, question, limits, most=policy.level)
     return np.stack([found.excess, found.low, found.mean])
 
 

@@ -35,7 +35,7 @@ def all_of(prepared):
     """Return everything that is computed in parts."""
     worst, choice = least_worst_case(prepared), prepared.proper_choice()
     found = [getattr(prepared, name) for name in GIVEN]
-    found += [*prepared.blocks, *prepared.free_blocks, prepared.distance, prepared.least_spent, choice]
+    found += [*prepared.blocks, *prepared.free_blocks, prepared.graph.distance, prepared.least_spent, choice]
     found += [worst.value, worst.action_value, worst_case_of(prepared, choice)]
     return found
 

@@ -9,8 +9,6 @@ import prudent
 from prudent.engine.cost_step import finest_step, nice_step
 from prudent.engine.prepare import prepare
 from prudent.engine.sweep.estimate import likely_levels, solve_bytes, sweep_bytes
-from prudent.engine.values.expected_cost import least_expected_cost
-from prudent.engine.values.worst_case import least_worst_case
 from prudent.planning.bounds import Bracket, Stage, Target
 from prudent.planning.refine import chance_step, coarser_step, fair_step, finer_step, first_step, modest
 from prudent.runtime.limits import Interruption, Limits
@@ -44,7 +42,7 @@ def first(prepared, alpha, target=DEFAULT, limits=AMPLE):
 def test_the_first_step_has_as_many_levels_as_the_gap_is_likely_to_take(seed, target, levels):
     model = real_model(seed)
     coarse = prepare(model, first(prepare(model), 0.3, target))
-    found = likely_levels(coarse, least_expected_cost(coarse), least_worst_case(coarse), 0.3)
+    found = likely_levels(coarse, 0.3)
     assert coarse.scale.rounded
     assert 0.99 * levels <= found <= levels / 0.74
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.engine.prepared import Prepared, choice_type
+from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.nodes import Nodes
 from prudent.engine.sweep.question import TIE, Question
 from prudent.engine.sweep.task import Backend, Shapes, Tables, Task
@@ -23,7 +23,6 @@ from prudent.engine.values.worst_case import UNREACHED, worst_case_of
 from prudent.kernels.nature import Sets
 from prudent.kernels.nature_levels import AHEAD, Dense, Scratch
 from prudent.kernels.nature_sweep import RobustGiven, RobustPlan, settle_backwards, settle_blocks
-from prudent.kernels.questions import Aims
 from prudent.kernels.team import new_counters
 from prudent.models.rows import FloatArray, IntArray, ranges
 from prudent.runtime.limits import Arrays
@@ -62,7 +61,7 @@ def shared(model: Uncertain) -> Uncertain:
 
 
 def nature_bytes(question: Question, levels: int) -> int:
-    """Return the memory of so many levels: of a plan, also while its tables become longer."""
+    """Return the memory of so many levels, which no other sweep has: of a plan, also while its tables become longer."""
     model = question.nature
     assert model is not None, "asked of sweeps against nature only"
     if question.policy is not None:
@@ -107,11 +106,6 @@ class NatureSweep(Backend):
     def serves(cls, task: Task, levels: float) -> bool:
         """Return whether nature chooses."""
         return task.question.nature is not None
-
-    @classmethod
-    def table_bytes(cls, prepared: Prepared, levels: int, aims: Aims, *, keep: bool) -> int:
-        """Return 0: :func:`nature_bytes` counts these tables, since no other sweep has them."""
-        return 0
 
     def _advance(self, last: int, *, final: bool) -> None:
         known, sure = self.tables[0].shape[1], self.task.question.base.excess[self.task.prepared.start]

@@ -14,7 +14,6 @@ from prudent.engine.sweep.task import EACH_LEVEL, MISFIT, Backend, Shapes, Task
 from prudent.engine.values.bellman import arcs_for_bounds, costs_of, longest_stay, rounding
 from prudent.errors import PrudentError
 from prudent.kernels.between import FAR, PAD, TOGETHER, Scratch, Work, bound_levels
-from prudent.kernels.blocks import Arcs
 from prudent.kernels.levels import Ends, Span
 from prudent.kernels.questions import Aims
 from prudent.kernels.stretches import slide
@@ -47,7 +46,10 @@ class BetweenSweep(Backend):
         task, prepared = self.task, self.task.prepared
         question = task.question
         base, slope = question.base.low, question.terms.slope
-        arcs = _nearest_first(arcs_for_bounds(prepared), base)
+        arcs = arcs_for_bounds(prepared)
+        # The states of a block in the order of their expected costs, as runs go through them.
+        state = arcs.block_state[np.lexsort((base[arcs.block_state], owner(arcs.block_start)))]
+        arcs = arcs._replace(block_state=state, rank=np.argsort(state).astype(arcs.rank.dtype))
         costs = costs_of(prepared, arcs)
         parts = np.asarray(prepared.cost - prepared.scale.unrounded(prepared.fine))
         ends = Ends(question.worst.value, question.worst.action_value, longest_stay(prepared, arcs))
@@ -136,14 +138,6 @@ class BetweenSweep(Backend):
             self.table, self.origin = kept["low"], int(kept["origin"][0])
             if not -PAD <= self.origin < self.done or not np.isfinite(self.table).all():
                 raise PrudentError(MISFIT)
-
-
-def _nearest_first(arcs: Arcs, base: FloatArray) -> Arcs:
-    """Return arcs with the states of each block in the order of their expected costs, as runs go through them."""
-    order = np.lexsort((base[arcs.block_state], owner(arcs.block_start)))
-    state, rank = arcs.block_state[order], np.empty_like(arcs.rank)
-    rank[state] = np.arange(len(state))
-    return arcs._replace(block_state=state, rank=rank)
 
 
 def _looked_back(prepared: Prepared) -> int:

@@ -50,7 +50,7 @@ def bounded_sweep(
 
     surely_expected(prepared, limits)  # now, and not in both threads below
     side_by_side = limits.threads > 1 and limits.keeper is None and limits.ranks is None  # ranks follow one at a time
-    options["threads"] = -(-limits.threads // 2) if side_by_side else limits.threads
+    limits = replace(limits, threads=-(-limits.threads // 2)) if side_by_side else limits
 
     def plan(limits: Limits) -> Swept:
         return budget_sweep(prepared, question, limits, **options)
@@ -78,7 +78,6 @@ def surely_above(
     terms: Terms = EXCESS,
     exhausted: float | None = None,
     until: Callable[[float], bool] | None = None,
-    threads: int | None = None,
 ) -> tuple[FloatArray, str]:
     """Sweep for a lower bound until no larger budget can be optimal for alpha, or up to ``most``.
 
@@ -87,7 +86,7 @@ def surely_above(
     it costs are rounded down; so are they if steps are too coarse for the other bound.  Return the bound for each
     budget from 0 up, and why the sweep stopped early, if it did.
     """
-    options: dict[str, Any] = {"alpha": alpha, "most": most, "until": until, "threads": threads}
+    options: dict[str, Any] = {"alpha": alpha, "most": most, "until": until}
     if exhausted is None:
         low, stopped = _swept_below(prepared, limits, terms, between=True, **options)
         least = float((np.arange(len(low)) + low / (alpha or 1.0)).min())

@@ -15,6 +15,7 @@ from prudent.engine.places import places_of
 from prudent.engine.prepared import choice_type
 from prudent.engine.sweep.device_policy import DevicePolicy, DeviceSweep, policy_bytes
 from prudent.engine.sweep.levels import rounding_by_level, window_of
+from prudent.engine.sweep.question import CLOSE
 from prudent.engine.sweep.task import Shapes, Task
 from prudent.engine.values.bellman import rounding
 from prudent.runtime.limits import Arrays, room_on
@@ -39,7 +40,7 @@ class DeviceLevelSweep(DeviceSweep):
         self.rows, base, aims = rows, question.base, question.aims
         self._start = int(places_of(prepared)[0].place[prepared.start])
         self.rounding = rounding_by_level(prepared)
-        self.bounded = aims.bound and not (aims.plan and self.rounding.close(task.levels))
+        self.bounded = aims.bound and not (aims.plan and self.rounding.within(task.levels, CLOSE))
         self._window = window_of(prepared, task.most)
         n, pairs = rows.n_states, self._window * rows.n_states
         need = pairs * ((16 if aims.plan else 0) + (8 if self.bounded else 0)) + 16 * n + 16 * rows.n_actions

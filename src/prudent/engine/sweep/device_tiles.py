@@ -46,7 +46,9 @@ class DeviceTileSweep(DeviceSweep):
         self.rounding = tiling.rounding
         n, aims, known = tiling.n_nodes, question.aims, known_of(prepared, tiling, question)
         late = int(work.delay[: prepared.n_states].max(initial=0))
-        self.tile, self._width = self._sizes(device)
+        most, fits = int(min(task.most, task.levels)) + 1, int(SHARE * device.free) // (16 * n) - tiling.back
+        self.tile = max(min(fits, TILE, most), min(SHORTEST, most))
+        self._width = tiling.back + self.tile + 1  # levels that rows hold: those of a tile, and before it
         need = 8 * n * self._width * (2 if aims.plan else 1) + 40 * n + 8 * len(known.action_worst)
         room_on(device, need + (policy_bytes(task, self.tile, late) if aims.plan else 0), "the tables")
         kind = choice_type(prepared)
@@ -63,14 +65,6 @@ class DeviceTileSweep(DeviceSweep):
         past, about = tiling.back, (question.terms.slope, aims.plan, self._model.delay)
         self._kernels.each("fill_past", n * past, 1 - past, past, self._width, *about, *self._base, *self._tables)
 
-    def _sizes(self, device: Device) -> tuple[int, int]:
-        """Return the length of tiles, and how many levels rows hold: all, or those of a tile and before it."""
-        task, back = self.task, self.layout.back
-        most = int(min(task.most, task.levels)) + 1
-        fits = int(SHARE * device.free) // (16 * self.layout.n_nodes) - back
-        tile = max(min(fits, TILE, most), min(SHORTEST, most))
-        return tile, back + tile + 1
-
     @classmethod
     def serves(cls, task: Task, levels: float) -> bool:
         """Return whether there is a device, and a model without cycles."""
@@ -81,12 +75,6 @@ class DeviceTileSweep(DeviceSweep):
             return False
         tiling = tiling_of(prepared)
         return tiling is not None and tiling.back < 2**30 and len(tiling.work.cost) < 2**32
-
-    @classmethod
-    def outcomes(cls, prepared: Prepared) -> int:
-        """Return how many outcomes are added up on a level: those of lists that actions share once."""
-        tiling = tiling_of(prepared)
-        return super().outcomes(prepared) if tiling is None else max(len(tiling.work.cost), 1)
 
     def _advance(self, last: int, *, final: bool) -> None:
         for first in range(self.done, last, self.tile):

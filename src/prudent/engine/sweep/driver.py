@@ -30,19 +30,17 @@ def budget_sweep(
     most: int = UNREACHED,
     keep: bool = False,
     until: Callable[[float], bool] | None = None,
-    threads: int | None = None,
 ) -> Swept:
     """Sweep rising budgets until no larger one can be optimal for alpha, or up to ``most``.
 
     ``keep`` keeps the values of all levels up to ``most``.  With ``until`` the sweep also ends once that holds for U of
-    the start.  It may use all ``threads`` of the limits, unless another number is given.
+    the start.
     """
     base, aims = question.base, question.aims
     most = min(most, int(question.worst.value[prepared.start]))
     value = float((base.excess if aims.plan else base.low)[prepared.start])
     best = np.inf if alpha is None else _most_needed(prepared, question, value, alpha, limits)
-    threads = limits.threads if threads is None else threads
-    about = most, keep, threads, min(most, best), limits.device, limits.ranks
+    about = most, keep, limits.threads, min(most, best), limits.device, limits.ranks
     task = Task(prepared, question, *about)
     sure = int(min(most, value if alpha is not None else most if until is None else 0))
     ranks = limits.ranks
@@ -50,7 +48,7 @@ def budget_sweep(
         more = memory_advice(prepared, need, limits, alpha, min(most, best), keep)
         limits.check(need, "the tables", more)
     sweep = backend_for(task, task.levels)(task)
-    lanes = threads if ranks is None else ranks.threads * ranks.size
+    lanes = limits.threads if ranks is None else ranks.threads * ranks.size
     run = Run(sweep, limits, lanes, "" if limits.keeper is None else _key(prepared, question, alpha, most))
     resumed_at, seen = sweep.done, 0
     row, stopped = 0 if aims.plan else 1, ""
@@ -126,7 +124,7 @@ def _most_needed(prepared: Prepared, question: Question, value: float, alpha: fl
     if prepared.acyclic and not prepared.between and question.terms == EXCESS and question.nature is None:
         least = least_expected_cost(prepared, limits)
         if np.array_equal(question.base.excess, least.value):
-            return min(value / alpha, likely_levels(prepared, least, question.worst, alpha, limits))
+            return min(value / alpha, likely_levels(prepared, alpha, limits))
     return value / alpha
 
 

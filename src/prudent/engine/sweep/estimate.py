@@ -19,7 +19,7 @@ from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.question import BOTH, PLAN, Question
 from prudent.engine.sweep.task import AT_FIRST, Task
 from prudent.engine.sweep.tile_layout import tiling_of
-from prudent.engine.values.expected_cost import Expected, least_expected_cost
+from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import UNREACHED, WorstCase, least_worst_case
 from prudent.kernels.questions import Aims
 from prudent.runtime.limits import UNLIMITED, Limits, shown_bytes
@@ -118,41 +118,38 @@ def _bytes_at(
     Return the memory of the tables alone, and with a lower bound and an evaluation.
     """
     coarse = prepare(prepared.model, step, limits)
-    least, worst = least_expected_cost(coarse, limits), least_worst_case(coarse, limits)
-    rounded = float(least.steps(limits)[coarse.start])  # rounding may add one level for each action
+    # Rounding may add one level for each action.
+    rounded = float(least_expected_cost(coarse, limits).steps(limits)[coarse.start])
     levels = 2 * (most * prepared.scale.level_size / step + rounded)
     if alpha is not None:
-        levels = min(levels, 2 * (likely_levels(coarse, least, worst, alpha, limits) + rounded), worst.at(coarse.start))
+        worst = least_worst_case(coarse, limits).at(coarse.start)
+        levels = min(levels, 2 * (likely_levels(coarse, alpha, limits) + rounded), worst)
     levels = int(min(levels, UNREACHED)) + 1
     tables = sweep_bytes(coarse, levels, PLAN, keep)
     return tables, max(tables, solve_bytes(coarse, levels))
 
 
-def likely_levels(
-    prepared: Prepared, least: Expected, worst: WorstCase, alpha: float, limits: Limits = UNLIMITED
-) -> float:
+def likely_levels(prepared: Prepared, alpha: float, limits: Limits = UNLIMITED) -> float:
     """Estimate the number of levels of a sweep for alpha, too high rather than too low.
 
     The sweep ends at the optimal CVaR.  That is at most the minimal worst-case cost, and at most the CVaR of the policy
     of least expected cost, which Cantelli's inequality bounds by that policy's mean and variance.
     """
-    _, most = _surely_levels(prepared, least, worst, alpha)
+    least, (_, most) = least_expected_cost(prepared, limits), _surely_levels(prepared, alpha, limits)
     spread = float(np.sqrt(least.variance(limits)[prepared.start]))
     return min(most, float(least.value[prepared.start]) + spread * float(np.sqrt((1 - alpha) / alpha)) + 1)
 
 
-def within_levels(
-    prepared: Prepared, least: Expected, worst: WorstCase, alpha: float, most: float, limits: Limits = UNLIMITED
-) -> bool:
+def within_levels(prepared: Prepared, alpha: float, most: float, limits: Limits = UNLIMITED) -> bool:
     """Return whether at most this many levels are likely; the variance is computed only if nothing else decides."""
-    fewest, surely = _surely_levels(prepared, least, worst, alpha)
-    return surely <= most or (fewest <= most and likely_levels(prepared, least, worst, alpha, limits) <= most)
+    fewest, surely = _surely_levels(prepared, alpha, limits)
+    return surely <= most or (fewest <= most and likely_levels(prepared, alpha, limits) <= most)
 
 
-def _surely_levels(prepared: Prepared, least: Expected, worst: WorstCase, alpha: float) -> tuple[float, float]:
+def _surely_levels(prepared: Prepared, alpha: float, limits: Limits) -> tuple[float, float]:
     """Return bounds on the likely levels that need no variance."""
-    mean = float(least.value[prepared.start])
-    most = min(worst.at(prepared.start), mean / alpha, UNREACHED - 1) + 1
+    mean = float(least_expected_cost(prepared, limits).value[prepared.start])
+    most = min(least_worst_case(prepared, limits).at(prepared.start), mean / alpha, UNREACHED - 1) + 1
     return min(mean + 1, most), most
 
 
@@ -183,8 +180,9 @@ def advised_device(prepared: Prepared, levels: int, seconds: float) -> str:
     return "gpu" if WORTH * (BEGIN + UPLOAD * len(prepared.cost) + takes) < seconds else "cpu"
 
 
-def seconds_per_level(prepared: Prepared, least: Expected, levels: int, limits: Limits = UNLIMITED) -> float:
+def seconds_per_level(prepared: Prepared, levels: int, limits: Limits = UNLIMITED) -> float:
     """Return the time per level, measured on a few levels with arbitrary values; nan if that takes too much memory."""
+    least = least_expected_cost(prepared, limits)
     worst = WorstCase(np.full(prepared.n_states, UNREACHED), np.full(prepared.n_actions, UNREACHED))
     threads = limits.threads
     task = Task(prepared, Question(least.base, least.choice, worst), levels, False, threads, levels, limits.device)

@@ -47,11 +47,6 @@ class Focus:
     ratio: int  # budgets in a cell
     work: float  # outcomes times levels that remain
 
-    @property
-    def pairs(self) -> int:
-        """The number of pairs of state and budget that remain."""
-        return int(np.maximum(self.high - self.low + 1, 0).sum())
-
 
 def focus_on(prepared: Prepared, alpha: float, upper: float, ratio: int, limits: Limits) -> Focus | None:
     """Return what can matter, given an upper bound on the optimal CVaR in levels; a coarse level is ``ratio`` of them.

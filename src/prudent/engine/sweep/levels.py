@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from prudent.engine.places import lanes_of, places_of, turns_of
 from prudent.engine.prepared import Prepared
-from prudent.engine.sweep.question import Rounding
+from prudent.engine.sweep.question import CLOSE, Rounding
 from prudent.engine.sweep.task import EACH_LEVEL, Backend, Shapes, Tables, Task
 from prudent.engine.values.bellman import arcs_for_bounds, free_arcs, largest_rounding, rounding
 from prudent.engine.values.worst_case import UNREACHED
@@ -121,7 +121,7 @@ class LevelSweep(Backend):
         state, start = places.state, int(places.place[prepared.start])
         self.rounding = rounding_by_level(prepared)
         levels = task.levels if question.policy is None else 0
-        self.bounded = aims.bound and not (aims.plan and self.rounding.close(levels))
+        self.bounded = aims.bound and not (aims.plan and self.rounding.within(levels, CLOSE))
         fields = [(0, base.excess), (2, base.mean)] if aims.plan else []
         fields += [(1, base.low)] if self.bounded else []
         mean_cost = prepared.mean_cost if question.mean_cost is None else question.mean_cost

@@ -32,15 +32,8 @@ class Nodes(NamedTuple):
     @classmethod
     def of(cls, prepared: Prepared) -> "Nodes":
         """Return the states of a model: no list is shared."""
-        return cls(
-            prepared.action_start,
-            prepared.outcome_start,
-            prepared.probability,
-            prepared.successor,
-            prepared.cost,
-            prepared.mean_cost,
-            np.empty(0, dtype=np.int64),
-        )
+        starts, where = (prepared.action_start, prepared.outcome_start), (prepared.successor, prepared.cost)
+        return cls(*starts, prepared.probability, *where, prepared.mean_cost, np.empty(0, dtype=np.int64))
 
     @classmethod
     def sharing(cls, prepared: Prepared) -> "Nodes":

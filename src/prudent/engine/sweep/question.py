@@ -102,10 +102,6 @@ class Rounding:
         """Return whether this bound, for all values up to a level, is no larger than ``most``."""
         return bool(self.error(np.array([min(levels, UNREACHED)]))[0] <= most)
 
-    def close(self, levels: float) -> bool:
-        """Return whether rounding takes so little off values, up to a level, that a factor says how much."""
-        return self.within(levels, CLOSE)
-
     def lost(self, each: float, levels: int) -> float | FloatArray:
         """Return a bound on the relative increase of U on each of the levels, given that of one choice among ties.
 

@@ -229,7 +229,7 @@ class Backend(ABC):
 
         Reject arrays that cannot come from a sweep of this task.
         """
-        prepared, done = self.task.prepared, kept_levels(kept)
+        prepared, done = self.task.prepared, kept["found"].shape[-1] if "found" in kept and kept["found"].ndim else 0
         wanted = {} if kept.keys() <= {"found", "choice"} else self._wanted(kept, done)
         shape = (done if self.task.question.chooses else 1, prepared.n_states)
         wanted |= {"found": ((3, done), np.float64), "choice": (shape, choice_type(prepared))}
@@ -247,11 +247,6 @@ class Backend(ABC):
             raise PrudentError(MISFIT)
         self.done, self.found = done, kept["found"]
         self._restore({"lost": np.array([np.nan])} | kept)  # of a finished sweep it was not kept
-
-
-def kept_levels(kept: Arrays) -> int:
-    """Return how many levels a kept sweep has settled."""
-    return kept["found"].shape[-1] if "found" in kept and kept["found"].ndim else 0
 
 
 def long_choice(task: Task) -> NDArray[Any]:

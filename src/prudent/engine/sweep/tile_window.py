@@ -94,7 +94,8 @@ class Window:
         Return the tiles, the parts in which they are settled, and how many threads are worth starting.
         """
         tiling, levels = self.tiling, last - first
-        tile = self._even(levels)
+        each = -(-levels // (self.tile * self.streams)) * self.streams  # each stream has as many tiles, about as long
+        tile = min(max(-(-levels // (each * LANES)) * LANES, min(SHORT, self.tile)), self.tile)
         n = -(-levels // tile)
         self.reach(first, last, final=final and n == 1)
         streams, strip = min(self.streams, n), min(self.strip, tile, levels)
@@ -106,11 +107,6 @@ class Window:
         found, counters = np.zeros((2, levels)), new_counters(n)
         about = tiling.rows * self.width, counters, tiling.start, tiling.start_group
         return Tiles(first, last, tile, strip, streams, *about, *found), parts, lanes
-
-    def _even(self, levels: int) -> int:
-        """Return the length of tiles for this many levels: each stream has as many of them, all about as long."""
-        n = -(-levels // (self.tile * self.streams)) * self.streams
-        return min(max(-(-levels // (n * LANES)) * LANES, min(SHORT, self.tile)), self.tile)
 
     def reach(self, first: int, end: int, *, final: bool) -> None:
         """Make room for the levels ``first:end``, unless ``final`` also for handing them on."""

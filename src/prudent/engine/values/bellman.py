@@ -60,7 +60,7 @@ def _all(prepared: Prepared) -> Arcs:
     blocks = prepared.blocks
     if not prepared.acyclic:  # then the order inside a block matters: nearest to a goal first
         block_start, _, block_of = blocks
-        order = np.argsort(prepared.distance, kind="stable")
+        order = np.argsort(prepared.graph.distance, kind="stable")
         blocks = block_start, order[sorted_by(block_of[order], block_start)], block_of
     return _arcs(prepared, blocks, prepared.outcome_start[1:])
 
@@ -117,24 +117,19 @@ def largest_rounding(prepared: Prepared) -> float:
     return float(rounding(prepared).max(initial=0.0))
 
 
-def block_rounding(prepared: Prepared, arcs: Arcs) -> FloatArray:
-    """Return per block the relative error of evaluating a policy there by elimination.
+def costs_of(prepared: Prepared, arcs: Arcs) -> Costs:
+    """Return the costs for a kernel, with the relative errors of evaluating a policy in a block by elimination.
 
     A value is a ratio of sums of products, each of at most as many probabilities as the block has states.  So their
     relative errors count that often, whatever the cycles; the elimination itself adds a small multiple of size^3.
     """
     size = np.diff(arcs.block_start)
-    return np.asarray(4.0 * size**3 * UNIT + 2 * size * largest_rounding(prepared))
-
-
-def costs_of(prepared: Prepared, arcs: Arcs) -> Costs:
-    """Return the costs for a kernel."""
     return Costs(
         outcome_start=prepared.outcome_start,
         cost=prepared.cost,
         mean_cost=prepared.mean_cost,
         rounding=rounding(prepared),
-        block_rounding=block_rounding(prepared, arcs),
+        block_rounding=np.asarray(4.0 * size**3 * UNIT + 2 * size * largest_rounding(prepared)),
     )
 
 
@@ -245,7 +240,8 @@ def large_blocks(prepared: Prepared, limits: Limits) -> list[LargeBlock]:
     """Return the blocks of all arcs that do not fit into a dense matrix."""
     arcs = _all(prepared)
     found = np.flatnonzero(np.diff(arcs.block_start) > DENSE)
-    nearest, farthest = prepared.distance[arcs.block_state[[arcs.block_start[found], arcs.block_start[found + 1] - 1]]]
+    ends = arcs.block_state[[arcs.block_start[found], arcs.block_start[found + 1] - 1]]
+    nearest, farthest = prepared.graph.distance[ends]
     return [
         LargeBlock(arcs, block, depth, limits, prepared.threads)
         for block, depth in zip(found.tolist(), (farthest - nearest).tolist(), strict=True)

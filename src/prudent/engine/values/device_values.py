@@ -41,17 +41,14 @@ WORKING = "finding the lowest expected cost"
 
 
 def device_expected(
-    device: Device, prepared: Prepared, claimed: tuple[Any, Any], close: float, limits: Limits
+    rows: DeviceRows, prepared: Prepared, claimed: tuple[Any, Any], close: float, limits: Limits
 ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray] | None:
     """Return least expected costs, bounds on them, and the actions, or None if the CPU should find them.
 
     ``claimed`` has, on the device, the relative rounding error of each action's sums, and the amount to add to each
     state's value for the cost before normalising; bounds must be ``close``, relative to that.
     """
-    rows = device_rows(device, prepared)
-    if rows is None:
-        return None
-    n, n_actions = rows.n_states, rows.n_actions
+    device, n, n_actions = rows.device, rows.n_states, rows.n_actions
     room_on(device, 64 * n + 24 * n_actions, "expected costs")
     kernels, leave = _kernels(rows, prepared), device.new(n_actions, np.float64)
     kernels.each("ends", n_actions, *rows.graph, leave)

@@ -167,7 +167,7 @@ def least_expected_cost(prepared: Prepared, limits: Limits = UNLIMITED) -> Expec
     """
     refuse_endless(prepared)
     found = _least(prepared, limits)
-    if np.isfinite(found.upper).all() or (restrict(prepared, found.choice).distance < UNREACHED).all():
+    if np.isfinite(found.upper).all() or (restrict(prepared, found.choice).graph.distance < UNREACHED).all():
         return found
     return replace(found, choice=prepared.proper_choice(), upper=np.where(prepared.is_goal, 0.0, np.inf))
 
@@ -176,8 +176,11 @@ def _least(prepared: Prepared, limits: Limits, first: IntArray | None = None) ->
     """Return the least expected cost; ``first`` is a proper policy to begin with, if one is known."""
     if prepared.acyclic:
         return _backwards(prepared)
-    if (found := _on_device(prepared, limits)) is not None:
-        return found
+    device = limits.device
+    if device is not None and (rows := device_rows(device, prepared)) is not None:
+        claimed = rows.by_action_place(rounding(prepared)), rows.by_place(_above(prepared))
+        if (values := device_expected(rows, prepared, claimed, CLOSE, limits)) is not None:
+            return Expected(prepared, *values)
     free = free_choice(prepared)
     if free is None:
         return Equations(prepared, limits).least(first)
@@ -186,16 +189,6 @@ def _least(prepared: Prepared, limits: Limits, first: IntArray | None = None) ->
     choice, acting = np.where(free < 0, prepared.action_start[:-1], free), (free < 0) & ~prepared.is_goal
     choice[acting] = kept[found.choice[acting]]
     return replace(found, prepared=prepared, choice=choice)
-
-
-def _on_device(prepared: Prepared, limits: Limits) -> Expected | None:
-    """Return the least expected cost as a device finds it, or None if there is no device or it fails."""
-    device = limits.device
-    if device is None or (rows := device_rows(device, prepared)) is None:
-        return None
-    claimed = rows.by_action_place(rounding(prepared)), rows.by_place(_above(prepared))
-    found = device_expected(device, prepared, claimed, CLOSE, limits)
-    return None if found is None else Expected(prepared, *found)
 
 
 def _above(prepared: Prepared) -> FloatArray:

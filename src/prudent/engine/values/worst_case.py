@@ -48,7 +48,7 @@ def least_worst_case(prepared: Prepared, limits: Limits = UNLIMITED) -> WorstCas
         return WorstCase(value, np.full(prepared.n_actions, UNREACHED))
     states, outcomes = (prepared.action_start, prepared.outcome_start), (prepared.successor, prepared.cost)
     rows = *states, prepared.action_state, prepared.outcome_action, *outcomes
-    worst_case(rows, prepared.entering, prepared.free_blocks, value)
+    worst_case(rows, prepared.graph.entering, prepared.free_blocks, value)
     total = np.minimum(prepared.cost + value[prepared.successor], UNREACHED)
     return WorstCase(value, np.maximum.reduceat(total, prepared.outcome_start[:-1]))
 

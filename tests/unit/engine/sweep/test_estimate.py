@@ -21,20 +21,16 @@ from strategies import cases, examples, solvable
 LOOP = {"s": {"try": [(0.5, "s", 1), (0.5, "g", 1)], "wade": [(0.6, "s", 3), (0.4, "g", 2)]}}
 
 
-def likely(prepared, alpha):
-    return likely_levels(prepared, least_expected_cost(prepared), least_worst_case(prepared), alpha)
-
-
 @pytest.mark.parametrize("alpha", [0.5, 0.1, 0.01])
 def test_levels_are_those_of_cantelli_for_tries_of_one_half(alpha):
     """A number of tries has mean 2 and variance 2, counted from the one that it takes at least."""
     truth = 1 + 2**0.5 * ((1 - alpha) / alpha) ** 0.5
-    assert likely(prepare(prudent.build("s", LOOP)), alpha) == pytest.approx(min(truth, 1 / alpha) + 1, rel=1e-6)
+    assert likely_levels(prepare(prudent.build("s", LOOP)), alpha) == pytest.approx(min(truth, 1 / alpha) + 1, rel=1e-6)
 
 
 def test_levels_are_never_more_than_the_least_worst_case():
     model = prudent.build("s", LOOP | {"s": LOOP["s"] | {"pay": [(1, "g", 4)]}})
-    assert likely(prepare(model), 1e-6) == 3 + 1
+    assert likely_levels(prepare(model), 1e-6) == 3 + 1
 
 
 @settings(max_examples=examples(60))
@@ -43,16 +39,15 @@ def test_the_optimal_cvar_is_at_no_more_levels_than_are_likely(case, alpha):
     with solvable():
         prepared = prepare(case.model)
     excess = explore(prepared, alpha, Limits(10**9)).swept.excess
-    assert (np.arange(len(excess)) + excess / alpha).min() <= likely(prepared, alpha) - 1 + 1e-6
+    assert (np.arange(len(excess)) + excess / alpha).min() <= likely_levels(prepared, alpha) - 1 + 1e-6
 
 
 @pytest.mark.parametrize(("most", "alpha", "known"), [(100, 0.02, False), (1.5, 0.02, False), (12, 0.02, True)])
 def test_the_variance_is_found_only_where_it_decides(most, alpha, known):
     """The mean is 1 level, the likely levels are 1 + 2**0.5 * 7 + 1, the CVaR at most 50."""
     prepared = prepare(prudent.build("s", LOOP))
-    least, worst = least_expected_cost(prepared), least_worst_case(prepared)
-    assert within_levels(prepared, least, worst, alpha, most) == (most > 11.9)
-    assert (Expected.variance in least.found) == known
+    assert within_levels(prepared, alpha, most) == (most > 11.9)
+    assert (Expected.variance in least_expected_cost(prepared).found) == known
 
 
 @settings(max_examples=examples(60))
@@ -60,9 +55,8 @@ def test_the_variance_is_found_only_where_it_decides(most, alpha, known):
 def test_levels_are_judged_as_they_are_likely(case, alpha, ratio):
     with solvable():
         prepared = prepare(case.model)
-    found = likely(prepared, alpha)
-    about = least_expected_cost(prepared), least_worst_case(prepared), alpha
-    assert within_levels(prepared, *about, ratio * found) == (ratio >= 1)
+    found = likely_levels(prepared, alpha)
+    assert within_levels(prepared, alpha, ratio * found) == (ratio >= 1)
 
 
 @pytest.mark.parametrize("aims", [BOTH, BOUND])
@@ -90,10 +84,9 @@ def test_memory_counts_actions_twice_if_they_are_many_and_none_for_a_bound(monke
 
 def test_a_level_takes_time_and_none_is_tried_where_there_is_no_room(monkeypatch):
     prepared = prepare(prudent.build("s", LOOP))
-    least = least_expected_cost(prepared)
-    assert 0 < seconds_per_level(prepared, least, 1000) < np.inf
+    assert 0 < seconds_per_level(prepared, 1000) < np.inf
     monkeypatch.setattr(estimate, "TRIAL", 100)
-    assert np.isnan(seconds_per_level(prepared, least, 1000))
+    assert np.isnan(seconds_per_level(prepared, 1000))
 
 
 def test_a_gpu_is_advised_where_many_states_are_side_by_side_and_the_cpu_takes_long():
