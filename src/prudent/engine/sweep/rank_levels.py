@@ -97,7 +97,7 @@ class LevelPart:
             choice=whole.rows(self.done)[:, share.places.state[: self._n_own]].flatten(),
         )
 
-    def advance(self, last: int, final: bool) -> FloatArray | None:
+    def advance(self, last: int, *, final: bool) -> FloatArray | None:
         """Settle the levels before ``last``; return U, its lower bound and M of the start by level, on rank 0."""
         first, tables, found = self.done, self.tables, np.zeros((3, last))
         tables.lengthen(last)

@@ -28,14 +28,23 @@ from prudent.runtime.ranks import End, Ranks
 
 
 @dataclass(frozen=True)
-class Step:
-    """A step that all ranks take at the same time: the method of their parts, and what it is given.
+class Begin:
+    """Begin a sweep: what rank 0 has laid out follows."""
 
-    With ``begin``, what rank 0 has laid out follows.
-    """
 
-    name: str
-    given: tuple[Any, ...] = ()
+@dataclass(frozen=True)
+class Advance:
+    """Settle the levels before ``last``; ``final``: whether no further levels follow."""
+
+    last: int
+    final: bool
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Move the actions of the settled levels to rank 0, or copy the ``values`` that are needed to resume."""
+
+    values: bool
 
 
 class Part(Protocol):
@@ -44,8 +53,8 @@ class Part(Protocol):
     def begin(self, ranks: Ranks, whole: Any = None) -> None:
         """Take this rank's part of what rank 0 has laid out; rank 0 gives its sweep of one process."""
 
-    def advance(self, last: int, final: bool) -> FloatArray | None:
-        """Settle the levels before ``last``, all if ``final``; return U, its bound and M of the start, on rank 0."""
+    def advance(self, last: int, *, final: bool) -> FloatArray | None:
+        """Settle the levels before ``last``; return U, its lower bound and M of the start by level, on rank 0."""
 
     def actions(self, whole: Any) -> list[float] | None:
         """Move the actions to rank 0's table; return there what each choice may lose, at most, by rank."""
@@ -84,11 +93,11 @@ class RankSweep(Backend):
         with self.ranks.at_once():  # once others are told, they would wait for rank 0
             if self._part is None:
                 laid_out = self._laid_out()
-                self.ranks.tell(Step("begin"))
+                self.ranks.tell(Begin())
                 self._part = self.ranks.shared(laid_out, self.task.prepared.threads)
                 self._part.begin(self.ranks, self.whole)
-            self.ranks.tell(Step("advance", (last, final)))
-            found = self._part.advance(last, final)
+            self.ranks.tell(Advance(last, final))
+            found = self._part.advance(last, final=final)
         assert found is not None, "rank 0 has the values of the start"
         self.whole.take_over(found)
         self.found = self.whole.found
@@ -98,7 +107,7 @@ class RankSweep(Backend):
         if self._part is None or self._collected == self.done:
             return
         with self.ranks.at_once():
-            self.ranks.tell(Step("actions", (None,)))
+            self.ranks.tell(Collect(values=False))
             lost = self._part.actions(self.whole.room_for_actions())
         here = self.whole.tables.scratch[0].lost
         here[0] = np.max([here[0], *(lost or [])])
@@ -121,7 +130,7 @@ class RankSweep(Backend):
         values = None
         if self._part is not None:
             with self.ranks.at_once():
-                self.ranks.tell(Step("values"))
+                self.ranks.tell(Collect(values=True))
                 values = self._part.values()
         return self.whole._state() | (values or {})
 
@@ -143,12 +152,16 @@ def follow(ranks: Ranks, threads: object) -> None:
                 match message := ranks.hear():
                     case End():
                         break
-                    case Step("begin"):
+                    case Begin():
                         part = None  # its tables are not needed any longer
                         part = ranks.shared(None, ranks.threads)
                         part.begin(ranks)
-                    case Step(name, given):
-                        getattr(part, name)(*given)
+                    case Advance(last, final):
+                        part.advance(last, final=final)
+                    case Collect(values=True):
+                        part.values()
+                    case Collect():
+                        part.actions(None)
                     case _:
                         raise Defect(f"no rank knows what {message} means")
     ranks.part(message.error)

@@ -113,7 +113,7 @@ class TilePart:
         back = np.where(goal, 0, tiling.looked_back[node])
         return Piece(cut, node, back, int(tiling.weight[end] - tiling.weight[begin]))
 
-    def advance(self, last: int, final: bool) -> FloatArray | None:
+    def advance(self, last: int, *, final: bool) -> FloatArray | None:
         """Settle the levels before ``last``; return U and M of the start by level, on rank 0."""
         ranks, first, window = self.ranks, self.done, self.tables.window
         begins = range(first, last, window.tile)

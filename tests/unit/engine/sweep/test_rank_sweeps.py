@@ -21,14 +21,14 @@ from prudent.engine.sweep.estimate import sweep_bytes
 from prudent.engine.sweep.levels import LevelSweep
 from prudent.engine.sweep.question import BOTH, BOUND, PLAN, Question
 from prudent.engine.sweep.rank_levels import RankLevelSweep, share_of
-from prudent.engine.sweep.rank_sweep import Step
+from prudent.engine.sweep.rank_sweep import Advance, Begin, Collect
 from prudent.engine.sweep.rank_tiles import RankTileSweep
 from prudent.engine.sweep.task import Task
 from prudent.engine.sweep.tile_layout import Tiling, tiling_of
 from prudent.engine.sweep.tiles import TileSweep
 from prudent.engine.values.expected_cost import least_expected_cost
 from prudent.engine.values.worst_case import least_worst_case
-from prudent.runtime.ranks import Ranks, on_first
+from prudent.runtime.ranks import End, Ranks, on_first
 from threads_as_ranks import Comm, led, on_ranks, same
 
 MODELS = {
@@ -222,14 +222,14 @@ def test_an_error_on_one_rank_ends_all(monkeypatch, capfd):
     assert "rank 1 failed, which ends all ranks" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("order", ["begin", "advance", "actions", "end"])
+@pytest.mark.parametrize("order", [Begin, Advance, Collect, End])
 def test_ctrl_c_once_others_were_told_to_work_ends_all(order, monkeypatch):
     """Else they would wait for rank 0."""
     tell = Ranks.tell
 
     def broken_off(ranks, what):
         tell(ranks, what)
-        if order == (what.name if isinstance(what, Step) else "end"):
+        if isinstance(what, order):
             monkeypatch.setattr(Ranks, "tell", tell)
             raise KeyboardInterrupt
 
