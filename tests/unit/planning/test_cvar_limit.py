@@ -150,7 +150,7 @@ def test_bounds_without_time_to_prove_them_are_those_at_hand(monkeypatch):
 def test_only_a_known_optimum_is_called_minimal():
     for options in ({"max_cvar": 20.0}, {"max_cvar": 30.0}, {"absolute_slack": 1.0}):
         plan = prudent.solve(refund(), 0.05, time_limit=4, **options)
-        assert plan.lower < 0 < plan.upper
+        assert plan.upper - plan.lower > 1  # how far depends on the time
         assert not any("at the minimal CVaR" in note for note in plan.notes)
 
 
