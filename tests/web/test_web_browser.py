@@ -38,10 +38,11 @@ class Visit:
         self.context = browser.new_context(accept_downloads=True, **options)
         self.page = self.context.new_page()
         self.page.set_default_timeout(SECONDS * 1000)
-        self.complaints, self.requests = [], []
+        self.complaints, self.requests, self.refused = [], [], []
         self.page.on("console", lambda message: message.type in ("error", "warning") and self.complain(message.text))
         self.page.on("pageerror", lambda error: self.complain(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("response", lambda answer: answer.status >= 400 and self.refused.append(answer))
 
     def complain(self, text):
         self.complaints.append(text)
@@ -88,7 +89,8 @@ def visit(browser, running):
         inside = [url for url in each.requests if url.startswith((running.address, "blob:", "data:"))]
         assert each.requests and inside == each.requests, "a request left the host"
         complaints, expected = each.complaints, getattr(each, "expected", ())
-        assert [text for text in complaints if not any(word in text for word in expected)] == []
+        left = [text for text in complaints if not any(word in text for word in expected)]
+        assert left == [], [answer.text() for answer in each.refused]
         each.context.close()
 
 
