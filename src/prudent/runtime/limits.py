@@ -109,6 +109,16 @@ class Interruption:
             self._before = None
 
 
+class Uninterrupted(Interruption):
+    """For work without an answer before its end: Ctrl-C interrupts it at once, as it does outside, and is forgotten."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a call may use, and where: memory, time, threads, the device and the ranks.
@@ -197,8 +207,8 @@ class Limits:
         self.interruption.__exit__(*raised)
 
 
-UNLIMITED = Limits(memory=sys.maxsize)
-"""For work that takes little: one thread, on the CPU, until it is done."""
+UNLIMITED = Limits(memory=sys.maxsize, interruption=Uninterrupted())
+"""For work that takes little: one thread, on the CPU, until it is done.  All calls share it, so it keeps nothing."""
 
 
 def go_on(limits: Limits, what: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from prudent.errors import PrudentError
 from prudent.runtime import limits as module
-from prudent.runtime.limits import Interruption, Limits, own_cores
+from prudent.runtime.limits import UNLIMITED, Interruption, Limits, own_cores
 
 
 @pytest.mark.parametrize(("bound_to", "lent"), [(16, 8), (3, 3), (1, 2)])
@@ -61,3 +61,10 @@ def test_ctrl_c_is_heard_once_for_limits_within_limits():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_in_work_without_limits_interrupts_at_once_and_is_forgotten():
+    """All calls share them: else one Ctrl-C would stop each later call, too."""
+    with pytest.raises(KeyboardInterrupt), UNLIMITED:
+        signal.raise_signal(signal.SIGINT)
+    assert not UNLIMITED.stop and not replace(UNLIMITED, threads=2).stop
